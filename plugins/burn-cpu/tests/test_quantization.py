@@ -71,7 +71,9 @@ def with_specials(x):
 def quantized(backend, x, scheme):
     """Codes, scales and the global scale; of two levels the scales are drawn, some are 0."""
     if not scheme.level.is_global:
-        return (*backend.ops.decomposed("quantize_dynamic", x, scheme=scheme), None)
+        _, scales = backend.ops.decomposed("quantize_dynamic", x, scheme=scheme)
+        codes = backend.ops.decomposed("quantize_values", x, scales, None, scheme=scheme)
+        return codes, scales, None
     shape, factor = scheme.scales_shape(x.shape), np.array([0.37], np.float32)
     scales = RANDOM.integers(0, 126, shape).astype(np.uint8)
     if scheme.scale_dtype is ScaleDType.F16:
@@ -116,6 +118,24 @@ def test_codes_and_scales_are_those_of_the_decompositions(backend, implementatio
                 backend.dequantize_values(values[::-1][::-1], scales, factor, **options),
                 backend.ops.decomposed("dequantize_values", values, scales, factor, **options),
             )
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_large_tensors_in_parts(backend, implementation, level):
+    x = RANDOM.normal(size=(608, 480)).astype(np.float32)
+    for value in (QuantValue.Q8F, QuantValue.Q4S, QuantValue.E2M1):
+        scheme = next(schemes(LEVELS[level], STORES[1:2], [value]))
+        values, scales, factor = quantized(backend, x, scheme)
+        for rows in (x, np.asfortranarray(x)):
+            actual = backend.quantize_values(rows, scales, factor, scheme=scheme)
+            assert_same_bits(actual, values)
+        if factor is None:
+            assert_same_bits(backend.quantize_dynamic(x, scheme=scheme)[1], scales)
+        options = {"scheme": scheme, "dtype": float32}
+        assert_same_bits(
+            backend.dequantize_values(values, scales, factor, **options),
+            backend.ops.decomposed("dequantize_values", values, scales, factor, **options),
+        )
 
 
 @pytest.mark.parametrize("shape", [(4, 6, 3, 4), (2, 4, 6, 1)], ids=str)
@@ -218,6 +238,13 @@ def test_products_of_some_rows(backend, implementation, rows, dtype):
     for value in (QuantValue.Q8S, QuantValue.Q4F):
         scheme = QuantScheme(value, level=LEVELS["blocks"], scale_dtype=ScaleDType.F16)
         check_product(backend, scheme, (70, 128), rows, dtype)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_products_with_parts_of_the_weight(backend, implementation, level, monkeypatch):
+    monkeypatch.setattr(quantized_products, "_PANEL_ELEMENTS", 2048)
+    for scheme in schemes(LEVELS[level], values=[QuantValue.Q8S, QuantValue.Q4F]):
+        check_product(backend, scheme, (80, 128), (33,))
 
 
 @pytest.mark.parametrize("shape", [(1, 64), (3, 64), (5, 192), (131, 40)], ids=str)

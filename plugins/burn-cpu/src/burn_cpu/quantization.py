@@ -38,6 +38,9 @@ MANTISSAS: Final = {"e4m3": 3, "e5m2": 2, "e2m1": 1}
 _LEAST_EXPONENTS: Final = {"e4m3": -6, "e5m2": -14, "e2m1": 0}
 """Exponents of the smallest normal numbers."""
 
+_MAX_BLOCK_AXES: Final = 5
+"""The most axes that a block has."""
+
 _MIN_RUN: Final = 8
 """Elements in a row with one scale, from which compiled kernels take less time than NumPy."""
 
@@ -58,10 +61,32 @@ class QuantizationOps(PackingOps):
             runs = runs_of(decoded(self.ops, scales, global_scale, scheme, wide), scheme, x.shape)
             if runs is not None:
                 return self.pack_values(_quantized(x, runs, scheme, wide, family), scheme=scheme)
-        codes = self.ops.decomposed(
-            "quantize_values", x, scales, global_scale, scheme=scheme.native
-        )
+        codes = self._quantized_by_parts(x, scales, global_scale, scheme.native)
         return self.pack_values(codes, scheme=scheme)
+
+    def _quantized_by_parts(
+        self, x: Array, scales: Array, global_scale: Array | None, scheme: QuantScheme
+    ) -> Array:
+        """Codes, a byte each, by the decomposition of parts that stay in the cache."""
+        if x.size <= BLOCK_ELEMENTS or x.ndim > _MAX_BLOCK_AXES:
+            return self.ops.decomposed("quantize_values", x, scales, global_scale, scheme=scheme)
+        count, unit = len(x), 1
+        is_shared = scales.ndim != x.ndim or len(scales) == 1
+        if scheme.level.block:
+            unit, *rest = scheme.blocks(x.shape)
+            if is_shared:
+                unit = 1
+                scheme = scheme.with_level(replace(scheme.level, block=(-1, *rest)))
+        codes = np.empty(x.shape, np.uint8 if scheme.value.is_float else np.int8)
+
+        def work(start: int, stop: int) -> None:
+            own = scales if is_shared else scales[start // unit : stop // unit]
+            codes[start:stop] = self.ops.decomposed(
+                "quantize_values", x[start:stop], own, global_scale, scheme=scheme
+            )
+
+        in_blocks(work, count, max(1, BLOCK_ELEMENTS * count // (x.size * unit)) * unit)
+        return codes
 
     def quantize_dynamic(self, x: Array, *, scheme: QuantScheme) -> tuple[Array, Array]:
         """Two passes: over magnitudes, and `quantize_values`."""
