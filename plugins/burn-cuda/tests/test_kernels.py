@@ -223,6 +223,7 @@ def sources_of_quantization():
         for block, most in itertools.product((0, 64), (1, 8, 32)):
             rows |= {"S": "float16", "BLOCK": block, "SCALES": 512 // bits // block if block else 1}
             rows |= {"MAX_ROWS": most, "TILES": 2, "STAGES": 2, "SPLIT": 8, "RESIDENT": 512}
+            rows["DIRECT"] = int(bits == 8 and not block and most == 1)
             name = f"quantized_rows-{codes}-{block}-{most}-{dtype}"
             yield name, source("quantized_rows.cu", **rows)
         scaled = {"A": "int", "SB": "float", "HAS_scale_product": 1}

@@ -307,10 +307,10 @@ def test_a_compiled_program_with_products_on_several_lanes_gives_what_it_gives_e
             joined = joined * 0.5 + one / 64.0
         return F.linear(joined / 16.0, weights[0], transposed=True)
 
-    eager = branches(x).to_device("cpu").astype(burn.float32).numpy()
+    eager = branches(x).astype(burn.float32).numpy()
     program = burn.compile(branches)
     for _ in range(4):
-        found = program(x).to_device("cpu").astype(burn.float32).numpy()
+        found = program(x).astype(burn.float32).numpy()
         assert np.allclose(found, eager, rtol=2e-2, atol=2e-2 * np.abs(eager).max())
 
 

@@ -39,11 +39,11 @@ _CHUNK_BYTES: Final = 64
 _TILE: Final = 16
 """Columns of a tile."""
 
-_WANTED_BLOCKS: Final = 120
-"""So many blocks keep the multiprocessors of a large GPU busy; with fewer, one takes one tile."""
+_SPLITS: Final = (8, 4, 2)
+"""Warps that may share the terms of a block; with two alone there is little shared memory."""
 
-_SPLITS: Final = (16, 8, 4, 2)
-"""Warps that may share the terms of a block."""
+_DIRECT_SPLITS: Final = (16, 8, 4, 2)
+"""The same where codes go to registers."""
 
 _MIN_WARPS: Final = 4
 """So many share them even if there are too few for all."""
@@ -52,11 +52,11 @@ _STAGES: Final = (4, 3, 2)
 """Chunks that a warp may have in shared memory."""
 
 _RESIDENT: Final = 512
-"""Threads for which a multiprocessor has registers: those of one block. It gets no second one then
-of a kernel that starts early, while others have none."""
+"""Threads for which a multiprocessor has registers."""
 
-_SHARED_BYTES: Final = {(9, 0): 208 << 10, (8, 0): 96 << 10}
-"""Shared memory of a block, by the least compute capability that has it."""
+_SHARED_BYTES: Final = {(9, 0): (77 << 10, 113 << 10), (8, 0): (0, 96 << 10)}
+"""The least and the most shared memory of a block, by compute capability. With so much there are
+two blocks on a multiprocessor: one of a kernel, and one of the next, which starts early."""
 
 _WORD_BYTES: Final = 4
 
@@ -107,12 +107,14 @@ def _codes(scheme: QuantScheme, shape: Shape) -> _Codes | None:
 
 @functools.lru_cache(maxsize=4096)
 def _few_rows(
-    scheme: QuantScheme, dtype: DType, rows: int, shape: Shape, limit: int
+    scheme: QuantScheme,
+    dtype: DType,
+    rows: int,
+    shape: Shape,
+    capability: tuple[int, int],
+    multiprocessors: int,
 ) -> _FewRows | None:
-    """The plan for a weight of shape (columns, terms); None for what the kernel does not read.
-
-    `limit` is the shared memory of a block.
-    """
+    """The plan for a weight of shape (columns, terms); None for what the kernel does not read."""
     columns, terms = shape
     counts = [one for one in _ROWS.get(dtype, ()) if one >= rows]
     codes = _codes(scheme, shape)
@@ -120,21 +122,26 @@ def _few_rows(
         return None
     most = counts[0]
     planes = 3 if dtype is float32 else 1
-    tiles = 2 if columns >= 2 * _TILE * _WANTED_BLOCKS and most <= _FEW else 1
+    tiles = -(-columns // _TILE)
+    each = 2 if tiles > multiprocessors and most <= _FEW else 1
+    # As many blocks as multiprocessors: those of two kernels are spread evenly then.
+    blocks = multiprocessors if each * multiprocessors >= tiles else -(-tiles // each)
+    blocks = min(blocks, tiles)
     chunks = -(-codes.row_bytes // _CHUNK_BYTES)
-    stage = _stage_bytes(codes, scheme, planes * most, tiles)
+    stage = _stage_bytes(codes, scheme, planes * most, each)
+    limits = (one for least, one in _SHARED_BYTES.items() if capability >= least)
+    least_bytes, most_bytes = next(limits)
+    direct = most == 1 and codes.bits == 8 and not codes.block
     fits = [
         (split, stages)
-        for split in _SPLITS
-        for stages in _STAGES
-        if split <= max(chunks, _MIN_WARPS)
-        and split * stages * stage <= limit
-        and stages <= max(-(-chunks // split) + 1, _STAGES[-1])
+        for split in (_DIRECT_SPLITS if direct else _SPLITS)
+        for stages in (_STAGES[-1:] if direct else _STAGES)
+        if split <= max(chunks, _MIN_WARPS) and split * stages * stage <= most_bytes
     ]
     if not fits:
         return None
     split, stages = fits[0]
-    shared = split * max(stages * stage, _WORD_BYTES * rows * tiles * _TILE)
+    shared = split * max(stages * stage, _WORD_BYTES * rows * each * _TILE)
     name = c_type(dtype)
     definitions: dict[str, str | int] = {
         "X": name,
@@ -146,14 +153,17 @@ def _few_rows(
         "BLOCK": codes.block,
         "SCALES": codes.scales,
         "MAX_ROWS": most,
-        "TILES": tiles,
+        "TILES": each,
         "SPLIT": split,
         "STAGES": stages,
+        "DIRECT": int(direct),
         "RESIDENT": max(_RESIDENT, _WARP_LANES * split),
     }
-    numbers = (rows, columns, terms, codes.row_bytes, codes.row_scales)
-    grid = (-(-columns // (tiles * _TILE)),)
-    return _FewRows(definitions, grid, (_WARP_LANES * split,), shared, numbers)
+    numbers = (rows, columns, terms, codes.row_bytes, codes.row_scales, *divmod(tiles, blocks))
+    block = (_WARP_LANES * split,)
+    return _FewRows(
+        definitions, (blocks,), block, shared if direct else max(shared, least_bytes), numbers
+    )
 
 
 def _stage_bytes(codes: _Codes, scheme: QuantScheme, rows: int, tiles: int) -> int:
@@ -163,8 +173,11 @@ def _stage_bytes(codes: _Codes, scheme: QuantScheme, rows: int, tiles: int) -> i
     gap = {8: 32 if spreads else 16, 4: 64, 2: 16}[codes.bits]
     scales = max(codes.scales * scheme.scale_dtype.storage.itemsize, _WORD_BYTES)
     columns = tiles * _TILE
-    of_codes = columns * (_CHUNK_BYTES + _LANE_BYTES)
-    size = of_codes + rows * (2 * codes.chunk + gap) + (columns * scales if codes.block else 0)
+    size = (
+        columns * _CHUNK_BYTES
+        + rows * (2 * codes.chunk + gap)
+        + (columns * scales if codes.block else 0)
+    )
     return -(-size // _LANE_BYTES) * _LANE_BYTES
 
 
@@ -253,10 +266,10 @@ class QuantizedLinearOps(CudaOps):
             fits = fits and bias.dtype is x.dtype and bias.shape == (columns,)
         if not fits:
             return None
-        capability = launcher.runtime.capability
-        limit = next(one for least, one in _SHARED_BYTES.items() if capability >= least)
+        runtime = launcher.runtime
+        device = (runtime.capability, runtime.multiprocessors)
         dtype = launcher.dtypes[x.dtype]
-        plan = _few_rows(scheme, dtype, rows, (columns, terms), limit)
+        plan = _few_rows(scheme, dtype, rows, (columns, terms), *device)
         if plan is None:
             return None
         kernel = launcher.kernel("quantized_rows", "quantized_rows.cu", **plan.definitions)

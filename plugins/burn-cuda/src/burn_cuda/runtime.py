@@ -138,6 +138,11 @@ class Runtime(Blas):
         )
         return _WIDE_ARGUMENT_BYTES if is_wide else _ARGUMENT_BYTES
 
+    @functools.cached_property
+    def multiprocessors(self) -> int:
+        """Number of multiprocessors."""
+        return int(self.device.attributes["MultiProcessorCount"])
+
     def current(self) -> contextlib.AbstractContextManager[Any]:
         """Context in which this device is CUDA's current one."""
         context: contextlib.AbstractContextManager[Any] = self.device

@@ -125,6 +125,7 @@ class Runtime:
     """
 
     capability = (9, 0)
+    multiprocessors = 2
     cudnn = None
     tf32 = False
     winograd = True

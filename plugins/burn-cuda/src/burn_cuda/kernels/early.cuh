@@ -9,7 +9,12 @@ __device__ __forceinline__ void let_next_start() {
 __device__ __forceinline__ void wait_for_kernel_before() {
     asm volatile("griddepcontrol.wait;" ::: "memory");
 }
+// Fetches bytes, a multiple of 16, into the L2 cache. It is coherent: they may be written later.
+__device__ __forceinline__ void prefetch_bytes(const void* address, uint32 bytes) {
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" :: "l"(address), "r"(bytes) : "memory");
+}
 #else
+__device__ __forceinline__ void prefetch_bytes(const void*, uint32) {}
 __device__ __forceinline__ void let_next_start() {}
 __device__ __forceinline__ void wait_for_kernel_before() {}
 #endif

@@ -4,10 +4,11 @@
 // X: elements of x and out. T: what tensor cores multiply, X or bfloat16 for float32, which is split
 // into three of them (PLANES). S: scales. BITS of a code, in two's complement; FLOAT8: codes are E4M3.
 // BLOCK: codes of a scale, 0 where a row or all of the weight has one. SCALES: scales of a row in a chunk.
-// MAX_ROWS: the most rows of x. TILES: tiles of 16 columns of a block. SPLIT: warps that share the terms,
-// whose sums are added at the end, in order. STAGES: chunks that a warp has in shared memory: one that it
-// computes with, and those on their way. RESIDENT: threads that share the registers of a
-// multiprocessor.
+// MAX_ROWS: the most rows of x. TILES: the most tiles of 16 columns of a block; it has `tiles` of them,
+// and the first `longer_blocks` one more. SPLIT: warps that share the terms, whose sums are added at the
+// end, in order. STAGES: chunks that a warp has in shared memory: one that it computes with, and those on
+// their way. DIRECT: codes go to registers instead, a chunk ahead, where no lane needs those of another
+// one; that is faster for one row. RESIDENT: threads that share the registers of a multiprocessor.
 //
 // Codes are the left operand of tensor cores, where small integers and E4M3 are exact, and their scale
 // multiplies the sums of a block in float32. A chunk is 64 bytes of each row.
@@ -24,12 +25,13 @@ constexpr int COLUMNS = 16 * TILES, GROUPS = (MAX_ROWS + 7) / 8;
 // Where the terms of an instruction must be of one block, or a word has many, lane t of four computes
 // with words t of each 16 bytes of a row; else with words 0 to 3 of its own 16 bytes.
 constexpr bool SPREADS = BLOCK != 0 || BITS < 8;
-// Bytes from row to row in shared memory: lanes that load at once meet different banks.
-constexpr int CODE_STEP = 64 + 16;
+// Bytes from row to row in shared memory. Lanes that load at once meet different banks: of the 16 bytes
+// of a row of codes number i is where number i ^ (row / 2 % 4) would be, and rows of x have gaps.
+constexpr int CODE_STEP = 64;
 constexpr int X_STEP = 2 * CHUNK + (BITS == 4 ? 64 : BITS == 8 && SPREADS ? 32 : 16);
 // Bytes of the scales of a row in a chunk, which are copied as 4 bytes at least.
 constexpr int SCALE_BYTES = SCALES * (int)sizeof(S), SCALE_STEP = SCALE_BYTES < 4 ? 4 : SCALE_BYTES;
-constexpr int X_START = COLUMNS * CODE_STEP, SCALE_START = X_START + PLANES * MAX_ROWS * X_STEP;
+constexpr int X_START = DIRECT ? 0 : COLUMNS * CODE_STEP, SCALE_START = X_START + PLANES * MAX_ROWS * X_STEP;
 constexpr int STAGE = (SCALE_START + (BLOCK ? COLUMNS * SCALE_STEP : 0) + 15) / 16 * 16;
 constexpr int PIECE = 16 / sizeof(T), PIECES = CHUNK / PIECE;
 
@@ -195,6 +197,17 @@ __device__ __forceinline__ void copy_x(
     }
 }
 
+__device__ __forceinline__ Word128 load_once(const unsigned char* address) {
+#ifdef BURN_EMULATED
+    return *reinterpret_cast<const Word128*>(address);
+#else
+    Word128 result;
+    asm volatile("ld.global.nc.L1::no_allocate.v2.u64 {%0, %1}, [%2];"
+        : "=l"(result.low), "=l"(result.high) : "l"(address));
+    return result;
+#endif
+}
+
 // What a warp reads: rows of codes that a lane copies, one of scales, and x.
 struct Sources {
     const unsigned char* codes[2 * TILES];
@@ -207,11 +220,20 @@ struct Sources {
         const int index = chunk * CHUNK / (BLOCK ? BLOCK : 1), last = row_scales - SCALES;
         return index < last ? index : last;
     }
+    __device__ __forceinline__ void load(Word128 parts[2 * TILES], int chunk) const {
+        const int offset = chunk * 64 + (int)(threadIdx.x & 3) * 16;
+#pragma unroll
+        for (int i = 0; i < 2 * TILES; ++i) {
+            parts[i] = Word128{0, 0};
+            if (offset < row_bytes) parts[i] = load_once(codes[i] + offset);
+        }
+    }
     __device__ __forceinline__ void copy(unsigned char* stage, int chunk) const {
         const int lane = threadIdx.x & 31, offset = chunk * 64 + lane % 4 * 16;
 #pragma unroll
-        for (int i = 0; i < 2 * TILES; ++i)
-            copy_async(reinterpret_cast<T*>(stage + (lane / 4 + 8 * i) * CODE_STEP + lane % 4 * 16),
+        for (int i = 0; i < (DIRECT ? 0 : 2 * TILES); ++i)
+            copy_async(reinterpret_cast<T*>(
+                    stage + (lane / 4 + 8 * i) * CODE_STEP + (lane % 4 ^ lane / 8) * 16),
                 reinterpret_cast<const T*>(codes[i] + (offset < row_bytes ? offset : 0)),
                 offset < row_bytes);
         copy_x(stage + X_START, x, chunk, rows, terms);
@@ -264,10 +286,10 @@ __device__ __forceinline__ void load_words(uint32 words[2][4], const unsigned ch
         if (SPREADS) {
 #pragma unroll
             for (int j = 0; j < 4; ++j)
-                words[i][j] = reinterpret_cast<const uint32*>(row)[4 * j + lane % 4];
+                words[i][j] = reinterpret_cast<const uint32*>(row)[4 * (j ^ lane / 8) + lane % 4];
         } else {
             const Pack<uint32, 4> pack =
-                *reinterpret_cast<const Pack<uint32, 4>*>(row + lane % 4 * 16);
+                *reinterpret_cast<const Pack<uint32, 4>*>(row + (lane % 4 ^ lane / 8) * 16);
 #pragma unroll
             for (int j = 0; j < 4; ++j) words[i][j] = pack.values[j];
         }
@@ -275,13 +297,24 @@ __device__ __forceinline__ void load_words(uint32 words[2][4], const unsigned ch
 }
 
 __device__ __forceinline__ void add_chunk(
-    float totals[TILES][GROUPS][4], const unsigned char* stage, int rows, const int odd[2 * TILES]) {
+    float totals[TILES][GROUPS][4], const Word128 parts[2 * TILES], const unsigned char* stage,
+    int rows, const int odd[2 * TILES]) {
     const int lane = threadIdx.x & 31;
     uint32 words[TILES][2][4];
     float sums[TILES][GROUPS][4];
 #pragma unroll
-    for (int tile = 0; tile < TILES; ++tile)
-        load_words(words[tile], stage + tile * 16 * CODE_STEP);
+    for (int tile = 0; tile < TILES; ++tile) {
+        if (!DIRECT) {
+            load_words(words[tile], stage + tile * 16 * CODE_STEP);
+            continue;
+        }
+#pragma unroll
+        for (int i = 0; i < 2; ++i) {
+            const Word128 part = parts[2 * tile + i];
+            words[tile][i][0] = (uint32)part.low, words[tile][i][1] = (uint32)(part.low >> 32);
+            words[tile][i][2] = (uint32)part.high, words[tile][i][3] = (uint32)(part.high >> 32);
+        }
+    }
 #if BLOCK
     constexpr int HELD = SCALE_STEP / (int)sizeof(S);
     Pack<S, HELD> scales[2 * TILES];
@@ -350,17 +383,19 @@ __device__ __forceinline__ void add_chunk(
 extern "C" __global__ void __launch_bounds__(LANES, BLOCKS) quantized_rows(
     const X* __restrict__ x, const unsigned char* __restrict__ codes, const S* __restrict__ scales,
     const float* __restrict__ overall, const X* __restrict__ bias, X* __restrict__ out, int64 rows,
-    int64 columns, int64 terms, int64 row_bytes, int64 row_scales) {
+    int64 columns, int64 terms, int64 row_bytes, int64 row_scales, int64 tiles,
+    int64 longer_blocks) {
 #ifdef BURN_EMULATED
     static unsigned char shared[1 << 18];
 #else
     extern __shared__ __align__(16) unsigned char shared[];
 #endif
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
-    const int64 first = (int64)blockIdx.x * COLUMNS;
     let_next_start();
-    wait_for_kernel_before();
-    const int64 end = columns - 1;
+    const int64 block = blockIdx.x, longer = block < longer_blocks ? block : longer_blocks;
+    const int64 first = (block * tiles + longer) * 16;
+    const int64 beyond = first + (tiles + (block < longer_blocks)) * 16;
+    const int64 end = (beyond < columns ? beyond : columns) - 1;
     Sources sources;
     int64 scale_rows[2 * TILES];
 #pragma unroll
@@ -382,6 +417,12 @@ extern "C" __global__ void __launch_bounds__(LANES, BLOCKS) quantized_rows(
         for (int group = 0; group < GROUPS; ++group)
 #pragma unroll
             for (int i = 0; i < 4; ++i) totals[tile][group][i] = 0.0f;
+    // The next kernel's codes come into the cache while the last ones of this kernel are computed with.
+    if (BITS < 8 && threadIdx.x < COLUMNS && first + threadIdx.x <= end)
+        prefetch_bytes(codes + (first + threadIdx.x) * row_bytes, (uint32)row_bytes);
+    wait_for_kernel_before();
+    Word128 parts[2 * TILES], next[2 * TILES];
+    if (DIRECT) sources.load(parts, warp);
 #pragma unroll
     for (int i = 0; i < STAGES - 1; ++i) {
         if (warp + i * SPLIT < chunks) sources.copy(stages + i * STAGE, warp + i * SPLIT);
@@ -399,7 +440,10 @@ extern "C" __global__ void __launch_bounds__(LANES, BLOCKS) quantized_rows(
 #pragma unroll
         for (int i = 0; i < 2 * TILES; ++i)
             odd[i] = (int)(scale_rows[i] + sources.scale_index(chunk)) & 1;
-        add_chunk(totals, stages + slot * STAGE, (int)rows, odd);
+        if (DIRECT) sources.load(next, chunk + SPLIT);
+        add_chunk(totals, parts, stages + slot * STAGE, (int)rows, odd);
+#pragma unroll
+        for (int i = 0; i < (DIRECT ? 2 * TILES : 0); ++i) parts[i] = next[i];
         slot = slot + 1 < STAGES ? slot + 1 : 0;
     }
     __syncthreads();
@@ -417,7 +461,7 @@ extern "C" __global__ void __launch_bounds__(LANES, BLOCKS) quantized_rows(
     __syncthreads();
     for (int i = threadIdx.x; i < results; i += LANES) {
         const int64 n = first + i % COLUMNS, m = i / COLUMNS;
-        if (n >= columns) continue;
+        if (n > end) continue;
         float total = all[i];
 #pragma unroll
         for (int other = 1; other < SPLIT; ++other) total += all[other * results + i];
