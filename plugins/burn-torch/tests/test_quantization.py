@@ -247,6 +247,29 @@ def test_a_product_of_codes_is_that_of_the_restored_operands(
             near(found, exact, magnitude, 64, rounding=rounding)
 
 
+@pytest.mark.parametrize("is_transposed", [True, False])
+@pytest.mark.parametrize("lengths", [(1, 12, 1), (1, 1, 8), (3, 1, 1), (1, 64, 16), (5, 16, 1)])
+def test_codes_of_one_row_or_column_have_any_strides(table, lengths, is_transposed):
+    rows, inner, outer = lengths
+    scheme = QuantScheme(QuantValue.Q8S, NATIVE)
+    a = torch.arange(-3, rows * inner - 3, dtype=torch.int8)
+    b = torch.arange(-5, inner * outer - 5, dtype=torch.int8)
+    a, b = a.view(rows, inner), b.view(outer, inner) if is_transposed else b.view(inner, outer)
+    if rows == 1:
+        a = a.as_strided((1, inner), (1, 1))
+    if is_transposed and outer == 1:
+        b = b.as_strided((1, inner), (1, 1))
+    elif outer == 1:
+        b = b.as_strided((inner, 1), (1, 1))
+    scale = torch.ones(1)
+    attributes = {"a_scheme": scheme, "b_scheme": scheme, "dtype": burn.float32}
+    found = table.backend.quantized_product(
+        a, scale, b, scale, None, **attributes, transposed=is_transposed
+    )
+    wide = b.double().mT if is_transposed else b.double()
+    assert torch.equal(found.double(), a.double() @ wide)
+
+
 def test_sums_of_codes_that_int32_does_not_hold_are_computed_in_floats(table):
     length = 2**17
     ones = torch.full((1, length), -128, dtype=torch.int8)

@@ -16,12 +16,13 @@ import torch
 from burn.plugin_api import QuantScheme, QuantValue, ScaleDType
 from burn_torch.dtypes import Tensor
 
-__all__ = ["FEW_ROWS", "QuantizedKernels"]
+__all__ = ["QuantizedKernels"]
 
 _compile: Final[Any] = getattr(torch.cuda, "_compile_kernel", None)  # since torch 2.9
 
-FEW_ROWS: Final = 8
-"""The most rows for which a product by warps takes less time than one of a restored weight."""
+_FEW_ROWS: Final = {8: 8, 4: 4, 2: 2}
+"""For the bits of a code, the most rows of which a product by warps takes less time than one of a
+restored weight. Measured on an H200."""
 
 _FLOATS: Final = {torch.float32: (32, 0), torch.float16: (16, 0), torch.bfloat16: (16, 1)}
 """Dtypes of numbers: their bits, and whether they are bfloat16."""
@@ -46,6 +47,9 @@ _WIDTH: Final = 8
 
 _ALIGNMENT: Final = 16
 """Of an address from which a thread reads, in bytes."""
+
+_TWO_READS: Final = 4
+"""The most rows of a product for which a thread reads twice 16 bytes at once."""
 
 _LEAST_LENGTH: Final = 256
 """Numbers in a row for which a block of threads is worth its launch."""
@@ -128,17 +132,26 @@ class QuantizedKernels:
     ) -> Tensor | None:
         """The product of a matrix of few rows and the transpose of words, shape (outer, inner)."""
         codes = 128 // scheme.value.bits  # of the 16 bytes that a thread reads
+        if not 0 < x.shape[0] <= _FEW_ROWS[scheme.value.bits]:
+            return None
         block = self._block(words, scale, scheme, x.dtype, codes)
-        if block is None or not 0 < x.shape[0] <= FEW_ROWS:
+        if block is None:
             return None
         x = x.contiguous()
         if x.data_ptr() % _ALIGNMENT:
             return None
         count, outer = x.shape[0], words.shape[0]
+        # More registers cost more than a second read under way gains.
+        shares_rows = block in (0, x.shape[1])
+        reads = 2 if 1 < count <= _TWO_READS or (count == 1 and shares_rows) else 1
         result = torch.empty((count, outer), dtype=x.dtype, device=x.device)
         is_launched = self._launch(
             "few_rows",
-            (*self._defines(x.dtype, scheme.value), f"#define ROWS {count}"),
+            (
+                *self._defines(x.dtype, scheme.value),
+                f"#define ROWS {count}",
+                f"#define READS {reads}",
+            ),
             -(-outer * _WARP // _THREADS),
             [
                 x,

@@ -11,7 +11,6 @@ from burn.plugin_api import DType, QuantScheme, QuantValue
 from burn_torch.dtypes import BURN_DTYPES, HALF_FLOATS, TORCH_DTYPES, Tensor
 from burn_torch.quantization import QuantizationOps, stored_shape
 from burn_torch.quantized_codes import FLOAT8, READS_WORDS, numbers_of_scales
-from burn_torch.quantized_kernels import FEW_ROWS
 from burn_torch.quantized_rows import (
     PART,
     RowLayout,
@@ -79,7 +78,7 @@ class QuantizedProductOps(QuantizationOps):
         if x.numel() and outer and READS_WORDS:
             if self.on_host:
                 found = self._by_rows(x, *operands, scheme, shape, transposed)
-            elif transposed and x.numel() <= FEW_ROWS * inner:
+            elif transposed:
                 found = self._of_few_rows(x, *operands, scheme)
         if found is not None:
             return found if x.dim() == 2 else found.reshape(*x.shape[:-1], outer)
@@ -127,7 +126,7 @@ class QuantizedProductOps(QuantizationOps):
         is_exact = global_scale is None and scales.dtype in _EXACT_IN_BFLOAT16
         if is_exact and bias is None and _has_int8_kernel(x, words, scale, layout):
             scale = scale[:, 0].to(x.dtype).expand(layout.rows).contiguous()
-            return _int8pack_mm(x.contiguous(), words, scale)  # type: ignore[no-any-return]  # a tensor
+            return _int8pack_mm(_by_rows(x), _by_rows(words), scale)  # type: ignore[no-any-return]  # a tensor
         with self.exact_products():
             product = product_with_rows(x.to(wide), words, scale, layout)
         if bias is not None:
@@ -230,7 +229,7 @@ class QuantizedProductOps(QuantizationOps):
                 return None
             if count < _INT_MM_ROWS:
                 a = torch.nn.functional.pad(a, (0, 0, 0, _INT_MM_ROWS - count))
-        product = _int_mm(a.contiguous(), _dense(b))[:count]
+        product = _int_mm(_by_rows(a), _by_rows_or_columns(b))[:count]
         if not self.on_host and (bias is None or bias.dtype is dtype):
             found = self.kernels.scaled_sums(product, a_scale, b_scale, bias, dtype)
             if found is not None:
@@ -252,9 +251,7 @@ class QuantizedProductOps(QuantizationOps):
         if inner % _FLOAT8_MULTIPLE or outer % _FLOAT8_MULTIPLE or dtype is torch.float64:
             return None
         a, b = (one.view(FLOAT8[value]) for one, value in zip((a, b), values, strict=True))
-        a = a.contiguous()
-        if b.stride(0) != 1:  # the columns of the second matrix have to be contiguous
-            b = b.mT.contiguous().mT
+        a, b = _by_rows(a), _by_rows(b.mT).mT  # columns of the second one have to be contiguous
         own_bias = bias if dtype in HALF_FLOATS else None  # it has the dtype of the result
         scales = (a_scale, b_scale)
         is_scaled = a_scale.numel() == b_scale.numel() == 1
@@ -331,9 +328,20 @@ def _has_int8_kernel(x: Tensor, words: Tensor, scale: Tensor, layout: RowLayout)
     )
 
 
-def _dense(x: Tensor) -> Tensor:
-    """A matrix whose rows or columns are contiguous."""
-    return x if x.is_contiguous() or x.mT.is_contiguous() else x.contiguous()
+def _by_rows(x: Tensor) -> Tensor:
+    """A matrix whose rows are contiguous, with the strides that say so.
+
+    An axis of length 1 may have any stride, which kernels take for the distance of rows.
+    """
+    return torch.as_strided(x.contiguous(), x.shape, (x.shape[1], 1))
+
+
+def _by_rows_or_columns(x: Tensor) -> Tensor:
+    """A matrix whose columns, or else rows, are contiguous, likewise.
+
+    Of columns of length 1 `_int_mm` reads other memory.
+    """
+    return _by_rows(x.mT).mT if x.shape[0] > 1 and x.mT.is_contiguous() else _by_rows(x)
 
 
 def _wide(dtype: torch.dtype) -> torch.dtype:

@@ -1,7 +1,7 @@
 // The product of a few rows of `x` and the transpose of a matrix of codes: one warp for each row
 // of the matrix, which reads 16 bytes of it at once, the time of this kernel.
 //
-// Defined before, beside what numbers.cuh needs: ROWS of `x`.
+// Defined before, beside what numbers.cuh needs: ROWS of `x`; READS that are under way at once.
 
 #define CODES (128 / CODE_BITS)  // of 16 bytes: they share a scale
 
@@ -15,6 +15,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) few_rows(
     const int blocks = block ? columns / block : 0;  // one scale for all if `block` is 0
     const u8* own = words + (size_t)row * columns * CODE_BITS / 8;
     float sums[ROWS] = {};
+    #pragma unroll READS
     for (int start = lane * CODES; start < columns; start += 32 * CODES) {
         const uint4 loaded = __ldcs((const uint4*)(own + start * CODE_BITS / 8));
         const u32 four[4] = {loaded.x, loaded.y, loaded.z, loaded.w};
