@@ -85,14 +85,14 @@ template <class N>
 struct Format;
 template <>
 struct Format<float16> {
-    // 1024 has a unit in the last place of 1; E4M3 has 8 less as its bias, and 7 bits less behind.
+    // From 1024 on numbers are 1 apart; E4M3 has 8 less as its bias, and 7 bits less behind.
     static constexpr uint32 ONE = 0x3c003c00u, ANCHOR = 0x64006400u, NAN_FACTOR = 0xf8u;
     static constexpr uint32 RAISE = 0x5c005c00u;
     static constexpr int SHIFT = 7;
 };
 template <>
 struct Format<bfloat16> {
-    // 128 has a unit in the last place of 1; E4M3 has 120 less as its bias, and 4 bits less behind.
+    // From 128 on numbers are 1 apart; E4M3 has 120 less as its bias, and 4 bits less behind.
     static constexpr uint32 ONE = 0x3f803f80u, ANCHOR = 0x43004300u, NAN_FACTOR = 0xffu;
     static constexpr uint32 RAISE = 0x7b807b80u;
     static constexpr int SHIFT = 4;
