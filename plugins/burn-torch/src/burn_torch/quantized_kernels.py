@@ -15,6 +15,7 @@ import torch
 
 from burn.plugin_api import QuantScheme, QuantValue, ScaleDType
 from burn_torch.dtypes import Tensor
+from burn_torch.launching import Launch
 
 __all__ = ["QuantizedKernels"]
 
@@ -265,6 +266,7 @@ class QuantizedKernels:
         return codes if is_launched else None
 
     @staticmethod
+    @functools.cache
     def _defines(dtype: torch.dtype, value: QuantValue) -> tuple[str, ...]:
         bits, is_bfloat16 = _FLOATS[dtype]
         lines = [
@@ -280,18 +282,27 @@ class QuantizedKernels:
         self, name: str, defines: tuple[str, ...], blocks: int, arguments: list[Any]
     ) -> bool:
         """Launch a kernel; False where it cannot be compiled."""
-        with torch.cuda.device(self._device):
-            if not hasattr(self._threads, "has_context"):
-                # A kernel of torch makes the context of the device that of the thread.
-                torch.zeros(1, device=self._device)
-                self._threads.has_context = True
-            key = name, defines
-            if key not in self._kernels:
-                self._kernels[key] = _compiled(name, defines)
-            kernel = self._kernels[key]
-            if kernel is None:
-                return False
-            kernel(grid=(blocks, 1, 1), block=(_THREADS, 1, 1), args=arguments)
+        if torch.cuda.current_device() != self._device.index:
+            with torch.cuda.device(self._device):
+                return self._launch_here(name, defines, blocks, arguments)
+        return self._launch_here(name, defines, blocks, arguments)
+
+    def _launch_here(
+        self, name: str, defines: tuple[str, ...], blocks: int, arguments: list[Any]
+    ) -> bool:
+        """Launch a kernel on the current device."""
+        if not hasattr(self._threads, "has_context"):
+            # A kernel of torch makes the context of the device that of the thread.
+            torch.zeros(1, device=self._device)
+            self._threads.has_context = True
+        key = name, defines
+        if key not in self._kernels:
+            kernel = _compiled(name, defines)
+            self._kernels[key] = kernel and Launch(kernel, self._device, _THREADS)
+        launch = self._kernels[key]
+        if launch is None:
+            return False
+        launch(blocks, arguments)
         return True
 
 
