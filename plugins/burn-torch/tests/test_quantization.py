@@ -1,6 +1,8 @@
 """Quantized tensors by torch: the bits of the decompositions, and products of codes."""
 
+import ctypes
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from burn.plugin_api import (
     registry,
     resolve,
 )
+from burn_torch.launching import Launch
 
 DEVICES = ["cuda", "cpu"] if torch.cuda.is_available() else ["cpu"]
 DTYPES = {
@@ -283,3 +286,28 @@ def test_sums_of_codes_that_int32_does_not_hold_are_computed_in_floats(table):
         transposed=True,
     )
     assert found.item() == 2.0**31
+
+
+def test_a_launch_passes_addresses_and_integers_as_a_kernel_reads_them(monkeypatch):
+    calls = []
+
+    def driver(function, *numbers_and_pointers):
+        *numbers, stream, pointers, extra = numbers_and_pointers
+        types = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
+        parameters = [
+            ctypes.cast(one, ctypes.POINTER(type_))[0]
+            for one, type_ in zip(pointers, types, strict=True)
+        ]
+        calls.append((function, numbers, stream, parameters, extra))
+        return len(calls) - 1
+
+    kernel = SimpleNamespace(func=ctypes.c_void_p(7))
+    monkeypatch.setattr("burn_torch.launching._driver_launch", lambda: driver)
+    monkeypatch.setattr(torch._C, "_cuda_getCurrentRawStream", lambda index: 9 + index, False)
+    launch = Launch(kernel, torch.device("cuda", 1), 256)
+    x = torch.ones(3)
+    launch(5, [x, x.new_empty(0), 2**31 - 1])
+    parameters = [x.data_ptr(), None, 2**31 - 1]
+    assert calls == [(kernel.func, [5, 1, 1, 256, 1, 1, 0], 10, parameters, None)]
+    with pytest.raises(RuntimeError, match="CUDA error 1"):
+        launch(5, [x, x, 1])
