@@ -74,6 +74,7 @@ class Format(NamedTuple):
     unroll: int
 
 
+@functools.lru_cache(maxsize=1024)
 def format_of(bits: int, mantissa: int, block: int) -> Format | None:
     """How to read codes in blocks of a length along the line; None for a length that is not."""
     if mantissa and not _HAS_HALF:

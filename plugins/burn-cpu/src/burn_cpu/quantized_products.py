@@ -5,6 +5,7 @@ The weight is never restored as a whole: its codes are read once, and parts of i
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any, Final, TypeAlias
@@ -60,18 +61,13 @@ class QuantizedProductOps(QuantizationOps):
         transposed: bool = False,
     ) -> Array:
         """Products with the codes of each column of the weight, which lie in a row."""
-        checked_shape(scales, global_scale, scheme.logical_shape(values.shape), scheme)
+        shape = _weight_shape(
+            scheme, transposed, values.shape, values.dtype, scales.shape, scales.dtype,
+            None if global_scale is None else global_scale.shape,
+        )  # fmt: skip
         values, scales, scheme = _by_lines(values, scales, scheme, transposed=transposed)
-        shape = scheme.logical_shape(values.shape)
-        scheme.check(shape)
-        if (
-            len(shape) != 2
-            or not x.ndim
-            or x.shape[-1] != shape[1]
-            or values.dtype != scheme.storage_dtype.numpy
-            or (bias is not None and bias.shape != shape[:1])
-        ):
-            raise ValueError(f"x {x.shape}, weight {shape}, {values.dtype}")
+        if not x.ndim or x.shape[-1] != shape[1] or (bias is not None and bias.shape != shape[:1]):
+            raise ValueError(f"x {x.shape}, weight {shape}")
         wide = np.dtype(np.float64) if x.dtype.itemsize > 4 else FLOAT32
         result_shape = (*x.shape[:-1], shape[0])
         output = None
@@ -183,6 +179,38 @@ class QuantizedProductOps(QuantizationOps):
         return output
 
 
+@functools.lru_cache(maxsize=1024)
+def _blocks(scheme: QuantScheme, values: tuple[int, ...]) -> tuple[int, int, int, int]:
+    """The lengths of both axes of a weight, and those of its blocks."""
+    count, length = scheme.logical_shape(values)
+    height, width = scheme.blocks((count, length)) if scheme.level.block else (count, length)
+    return count, length, height, width
+
+
+@functools.lru_cache(maxsize=1024)
+def _weight_shape(
+    scheme: QuantScheme,
+    transposed: bool,
+    values: tuple[int, ...],
+    dtype: Any,
+    scales: tuple[int, ...],
+    scale_dtype: Any,
+    global_scale: tuple[int, ...] | None,
+) -> tuple[int, int]:
+    """The shape (out, in) of a weight, whose codes and scales are checked by shape and dtype."""
+    shape = scheme.logical_shape(values)
+    scheme.check(shape)
+    if (
+        len(shape) != 2
+        or dtype != scheme.storage_dtype.numpy
+        or scales != scheme.scales_shape(shape)
+        or scale_dtype != scheme.scale_dtype.storage.numpy
+        or global_scale != ((1,) if scheme.level.is_global else None)
+    ):
+        raise ValueError(f"codes {values} of {dtype}, scales {scales} of {scale_dtype}: {scheme}")
+    return shape if transposed else (shape[1], shape[0])
+
+
 def _by_lines(values: Array, scales: Array, scheme: QuantScheme, *, transposed: bool) -> _Quantized:
     """A weight whose columns are lines: of shape (out, in)."""
     if transposed or values.ndim != 2:
@@ -196,8 +224,10 @@ def _in_columns(kernel: Any, arguments: Sequence[Any], count: int, codes: int) -
     def work(part: slice) -> None:
         kernel(*arguments, part.start, part.stop)
 
-    parts = min(thread_count(), count // _MIN_COLUMNS) if codes >= _MIN_CODES_FOR_THREADS else 1
-    in_parallel(work, shares(count, parts))
+    if codes < _MIN_CODES_FOR_THREADS:
+        kernel(*arguments, 0, count)
+        return
+    in_parallel(work, shares(count, min(thread_count(), count // _MIN_COLUMNS)))
 
 
 def _stored(values: Array, scheme: QuantScheme) -> tuple[Array, int, int] | None:
@@ -246,8 +276,7 @@ def _with_lines(rows: Array, values: Array, scales: Array, scheme: QuantScheme) 
     if family is None or stored is None or len(rows) > family.MAX_ROWS:
         return None
     codes, bits, mantissa = stored
-    count, length = scheme.logical_shape(values.shape)
-    height, width = scheme.blocks((count, length)) if scheme.level.block else (count, length)
+    count, length, height, width = _blocks(scheme, values.shape)
     form = family.format_of(bits, mantissa, width)
     if form is None:
         return None
