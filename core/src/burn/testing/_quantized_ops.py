@@ -11,13 +11,13 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+import burn.testing.quantization_reference as of
 from burn.dtype import DType, Kind, float32, float64
 from burn.errors import BurnError, DTypeError, ShapeError, UnsupportedOpError
 from burn.ops import Op, Tag
 from burn.ops.quantized_primitive import QuantizedPrimitive, is_quantized
 from burn.quant_scheme import Propagation, QuantLevel, QuantScheme, QuantStore, QuantValue
 from burn.quantized import QuantizedTable
-from burn.testing import quantization_reference as of
 from burn.testing._check import Failure
 from burn.testing.op_samples import Array, OpSamples, Sample
 from burn.testing.subject import Call, Subject, map_arrays, widened

@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
+import burn.testing.quantization_reference as of
 from burn.dtype import Kind
 from burn.quant_scheme import QuantLevel, QuantScheme, QuantStore, QuantValue, ScaleDType
-from burn.testing import quantization_reference as of
 from burn.testing.arrays import floats
 from burn.testing.op_samples import Array
 

@@ -9,10 +9,10 @@ from typing import Any, Final
 
 import numpy as np
 
+import burn.testing.quantization_reference as of
 from burn.dtype import DType, Kind, int32
 from burn.errors import DTypeError, ShapeError
 from burn.quant_scheme import QuantScheme, QuantStore, QuantValue, ScaleDType
-from burn.testing import quantization_reference as of
 from burn.testing.arrays import (
     NEIGHBOURS,
     expanded,

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+import burn.testing.quantization_reference as of
 from burn.errors import DTypeError, ShapeError
 from burn.quant_scheme import QuantScheme, QuantValue, ScaleDType
-from burn.testing import quantization_reference as of
 from burn.testing.arrays import (
     SPECIAL,
     expanded,

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import numpy as np
 
+import burn.testing.quantization_reference as of
 from burn.dtype import DType, Kind, float32, float64
 from burn.errors import DTypeError, ShapeError
 from burn.quant_scheme import QuantScheme, QuantValue, ScaleDType
-from burn.testing import quantization_reference as of
 from burn.testing.arrays import expanded, floats, strided, transposed
 from burn.testing.op_samples import (
     TESTED_DTYPE,

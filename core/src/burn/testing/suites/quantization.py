@@ -8,11 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
+import burn.testing.quantization_reference as of
 from burn.dtype import bfloat16, float16, float32, float64
 from burn.ops import Tag
 from burn.quant_scheme import QuantLevel, QuantScheme, QuantStore, QuantValue, ScaleDType
 from burn.quantized.calibration import quantize_dynamic
-from burn.testing import quantization_reference as of
 from burn.testing._check import Check, Failure
 from burn.testing._quantized_ops import (
     check_quantized_operands,

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+import burn.testing.quantization_reference as of
 from burn import namespace as burn
 from burn.devices import Device
 from burn.dtype import DType, float16, float32, uint8, uint32
@@ -16,7 +17,6 @@ from burn.errors import BurnError, DTypeError, ShapeError
 from burn.nn.functional import linear
 from burn.quant_scheme import QDType, QuantLevel, QuantScheme, QuantStore, QuantValue, ScaleDType
 from burn.tensor_data import QuantizedData, TensorData
-from burn.testing import quantization_reference as of
 from burn.testing._check import Skipped
 from burn.testing.arrays import floats
 from burn.testing.op_samples import Array
