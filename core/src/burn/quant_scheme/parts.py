@@ -18,6 +18,10 @@ MAX_BLOCK_AXES: Final = 5
 """The most axes that a block has."""
 
 
+_BITS: Final = {"q8": 8, "q4": 4, "q2": 2, "e4m3": 8, "e5m2": 8, "e2m1": 4}
+_GREATEST: Final = {"e4m3": 448.0, "e5m2": 57344.0, "e2m1": 6.0}
+
+
 class QuantValue(enum.Enum):
     """The numbers that a code stands for, before its scale: ``F`` all of the bits, ``S`` symmetric.
 
@@ -35,28 +39,26 @@ class QuantValue(enum.Enum):
     E5M2 = "e5m2"
     E2M1 = "e2m1"
 
-    @property
-    def bits(self) -> int:
-        """Bits of a code."""
-        return _BITS[self.value[:2] if self.value[0] == "q" else self.value]
+    bits: int
+    """Bits of a code."""
 
-    @property
-    def range(self) -> tuple[float, float]:
-        """The least and the greatest number; integers of integer values."""
-        greatest = _GREATEST.get(self.value)
-        if greatest is not None:
-            return -greatest, greatest
-        half = 1 << (self.bits - 1)
-        return (-half if self.value[-1] == "f" else 1 - half), half - 1
+    range: tuple[float, float]
+    """The least and the greatest number; integers of integer values."""
 
-    @property
-    def is_float(self) -> bool:
-        """Whether codes are bit patterns of floats; else they are integers."""
-        return self.value[0] == "e"
+    is_float: bool
+    """Whether codes are bit patterns of floats; else they are integers."""
+
+    def __init__(self, text: str) -> None:
+        self.is_float = text[0] == "e"
+        self.bits = _BITS[text if self.is_float else text[:2]]
+        if self.is_float:
+            self.range = -_GREATEST[text], _GREATEST[text]
+        else:
+            half = 1 << (self.bits - 1)
+            self.range = (-half if text[-1] == "f" else 1 - half), half - 1
 
 
-_BITS: Final = {"q8": 8, "q4": 4, "q2": 2, "e4m3": 8, "e5m2": 8, "e2m1": 4}
-_GREATEST: Final = {"e4m3": 448.0, "e5m2": 57344.0, "e2m1": 6.0}
+_SCALE_STORAGE: Final = {"float32": float32, "float16": float16, "bfloat16": bfloat16}
 
 
 class ScaleDType(enum.Enum):
@@ -71,17 +73,11 @@ class ScaleDType(enum.Enum):
     UE8M0 = "ue8m0"
     UE4M3 = "ue4m3"
 
-    @property
-    def storage(self) -> DType:
-        """The dtype in memory: uint8, bit patterns, for the two of 8 bits."""
-        return _SCALE_STORAGE.get(self, uint8)
+    storage: DType
+    """The dtype in memory: uint8, bit patterns, for the two of 8 bits."""
 
-
-_SCALE_STORAGE: Final = {
-    ScaleDType.F32: float32,
-    ScaleDType.F16: float16,
-    ScaleDType.BF16: bfloat16,
-}
+    def __init__(self, text: str) -> None:
+        self.storage = _SCALE_STORAGE.get(text, uint8)
 
 
 class QuantMode(enum.Enum):

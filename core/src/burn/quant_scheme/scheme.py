@@ -77,6 +77,9 @@ class QuantScheme:
     def __repr__(self) -> str:
         return f"QuantScheme.parse({self.text!r})"
 
+    def __reduce__(self) -> tuple[object, ...]:
+        return QuantScheme.parse, (self.text,)
+
     def __hash__(self) -> int:  # of a string, which keeps it: plans are looked up by schemes
         return hash(self.text)
 
@@ -221,6 +224,15 @@ class QuantScheme:
         ShapeError
             If blocks or words do not divide it.
         """
+        self.scales_shape(shape)  # it remembers shapes that can be stored
+
+    @functools.cached_property
+    def _scales_shapes(self) -> dict[Shape, Shape]:
+        """Shape of the scales of each shape that can be stored, as far as asked for."""
+        return {}
+
+    def _check(self, shape: Shape) -> None:
+        """`check` of a shape that has not been asked for."""
         block = self.level.block
         if len(block) > len(shape):
             raise ShapeError(
@@ -261,10 +273,25 @@ class QuantScheme:
         return tuple(logical)
 
     def scales_shape(self, shape: Shape) -> Shape:
-        """Shape of the scales of a tensor of a shape: (1,) if it shares one."""
-        if not self.level.block:
-            return (1,)
-        return tuple([length // one for length, one in zip(shape, self.blocks(shape), strict=True)])
+        """Shape of the scales of a tensor of a shape: (1,) if it shares one.
+
+        Raises
+        ------
+        ShapeError
+            If blocks or words do not divide it.
+        """
+        shape = tuple(shape)
+        found = self._scales_shapes.get(shape)
+        if found is None:
+            self._check(shape)
+            found = (1,)
+            if self.level.block:
+                pairs = zip(shape, self.blocks(shape), strict=True)
+                found = tuple([length // one for length, one in pairs])
+            if len(self._scales_shapes) > _MAX_SHAPES:
+                self._scales_shapes.clear()
+            self._scales_shapes[shape] = found
+        return found
 
     def nbytes(self, shape: Shape) -> int:
         """Bytes of the codes and scales of a tensor of a shape."""
@@ -272,6 +299,9 @@ class QuantScheme:
         scales = math.prod(self.scales_shape(shape)) * self.scale_dtype.storage.itemsize
         return codes + scales + (float32.itemsize if self.level.is_global else 0)
 
+
+_MAX_SHAPES: Final = 1024
+"""Number of shapes that a scheme remembers."""
 
 _FIELDS: Final[dict[str, Any]] = {
     "value": QuantValue,
