@@ -73,7 +73,9 @@ class QuantizedTable(DecoratorTable):
         if not definition.operands:
             return inner  # type: ignore[no-any-return]  # an entry of a table
         is_quantized_call = self._is_own
-        run = with_requirement(definition, functools.partial(self._run, definition))
+        keeps = definition.tags & (Tag.VIEW | Tag.SELECTION)
+        run_by_tags = functools.partial(self._kept if keeps else self._computed, definition)
+        run = with_requirement(definition, run_by_tags)
 
         def wrap(inner: Callable[..., Any]) -> Callable[..., Any]:
             def call(*operands: Any, **attributes: Any) -> Any:
@@ -85,42 +87,23 @@ class QuantizedTable(DecoratorTable):
 
         return wrapping(inner, wrap)
 
-    def _run(self, definition: Op, *operands: Any, **attributes: Any) -> Any:
-        dtype, converts = self._dtypes_of(definition, operands)
-        inhibits = self.propagation is Propagation.INHIBIT
-        for name, attribute in definition.attributes.items():
-            if attribute.role is Role.DTYPE and name in attributes:
-                if attributes[name].__class__ is QDType:
-                    attributes[name] = dtype  # functions ask for the dtype of their operand
-                else:
-                    inhibits = True  # the user asks for that dtype
-        if definition.tags & (Tag.VIEW | Tag.SELECTION) and not _is_mixed(operands):
-            specs = definition.operands.values()
-            metas = [self._meta(*pair, dtype) for pair in zip(specs, operands, strict=True)]
-            definition.infer(*metas, **attributes)  # block maps count on what it checks
-            result = self._rearranged(definition, operands, attributes)
-            if result is NotImplemented:
-                restored = self._restored(definition, operands, attributes, dtype)
-                scheme = _first_scheme(operands)
-                result = self._each(
-                    definition, restored, functools.partial(self._again, definition, scheme)
-                )
-            return result
-        result = NotImplemented
-        if definition.quantized is not None:
-            others = self._common(definition, operands, dtype) if converts else operands
-            result = definition.quantized(self.below, dtype, *others, **attributes)
-            if result is not NotImplemented and Tag.CONTRACTION not in definition.tags:
-                return result
-        if result is NotImplemented:
-            result = self._restored(definition, operands, attributes, dtype)
-        if inhibits:
-            return result
-        return self._each(
-            definition, result, functools.partial(self._propagated, _first_scheme(operands))
-        )
-
     # Views and selections.
+
+    def _kept(self, definition: Op, *operands: Any, **attributes: Any) -> Any:
+        """A view or selection, whose results are quantized as the first operand is."""
+        if _is_mixed(operands):
+            return self._computed(definition, *operands, **attributes)
+        dtype, _ = self._dtypes_of(definition, operands)
+        self._own_dtypes(definition, attributes, dtype)
+        specs = definition.operands.values()
+        metas = [self._meta(*pair, dtype) for pair in zip(specs, operands, strict=True)]
+        definition.infer(*metas, **attributes)  # block maps count on what it checks
+        result = self._rearranged(definition, operands, attributes)
+        if result is not NotImplemented:
+            return result
+        again = functools.partial(self._again, definition, _first_scheme(operands))
+        restored = self._restored(definition, operands, attributes, dtype)
+        return self._each(definition, restored, again)
 
     def _rearranged(
         self, definition: Op, operands: Sequence[Any], attributes: Mapping[str, Any]
@@ -260,6 +243,39 @@ class QuantizedTable(DecoratorTable):
         return quantize_dynamic(self.below, primitive, fitting)
 
     # Arithmetic.
+
+    def _computed(self, definition: Op, *operands: Any, **attributes: Any) -> Any:
+        """Arithmetic, whose results are floats, or are quantized again."""
+        dtype, converts = self._dtypes_of(definition, operands)
+        inhibits = self._own_dtypes(definition, attributes, dtype)
+        result = NotImplemented
+        if definition.quantized is not None:
+            others = self._common(definition, operands, dtype) if converts else operands
+            result = definition.quantized(self.below, dtype, *others, **attributes)
+            inhibits = inhibits or Tag.CONTRACTION not in definition.tags
+        if result is NotImplemented:
+            result = self._restored(definition, operands, attributes, dtype)
+        if inhibits or self.propagation is Propagation.INHIBIT:
+            return result
+        again = functools.partial(self._propagated, _first_scheme(operands))
+        return self._each(definition, result, again)
+
+    def _own_dtypes(self, definition: Op, attributes: dict[str, Any], dtype: DType) -> bool:
+        """Give dtypes that functions took from a quantized operand the value of its numbers.
+
+        Returns
+        -------
+        bool
+            Whether the user names another dtype, in which results stay.
+        """
+        names_other = False
+        for name, attribute in definition.attributes.items():
+            if attribute.role is Role.DTYPE and name in attributes:
+                if attributes[name].__class__ is QDType:
+                    attributes[name] = dtype
+                else:
+                    names_other = True
+        return names_other
 
     def _dtypes_of(self, definition: Op, operands: Sequence[Any]) -> tuple[DType, bool]:
         """`_float_dtype`, and whether operands are converted to it; found once for their dtypes."""
