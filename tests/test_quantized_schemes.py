@@ -365,3 +365,10 @@ def test_quantizing_leaves_the_graph(device):
     restored = x.require_grad().quantize_dynamic(INT8).dequantize()
     assert not restored.is_tracked
     assert_close(restored, x, rtol=0.1, atol=0.1)
+
+
+def test_the_lengths_of_a_block_are_arguments_or_one_sequence():
+    assert (
+        QuantLevel.per_block((2, 4)) == QuantLevel.per_block([2, 4]) == QuantLevel.per_block(2, 4)
+    )
+    assert QuantLevel.two_level([4]) == QuantLevel.two_level(4)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from burn.dtype import DType, bfloat16, float16, float32, uint8
 from burn.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from burn.aliases import Shape
 
 __all__ = ["MAX_BLOCK_AXES", "QuantLevel", "QuantMode", "QuantStore", "QuantValue", "ScaleDType"]
@@ -194,14 +196,21 @@ class QuantLevel:
         )
 
     @classmethod
-    def per_block(cls, *lengths: int) -> QuantLevel:
-        """A scale for each block."""
-        return cls(lengths)
+    def per_block(cls, *lengths: int | Sequence[int]) -> QuantLevel:
+        """A scale for each block; the lengths are arguments, or one tuple or list."""
+        return cls(_lengths(lengths))
 
     @classmethod
-    def two_level(cls, *lengths: int) -> QuantLevel:
-        """A scale for each block, and a global one."""
-        return cls(lengths, is_global=True)
+    def two_level(cls, *lengths: int | Sequence[int]) -> QuantLevel:
+        """A scale for each block, and a global one; lengths as of `per_block`."""
+        return cls(_lengths(lengths), is_global=True)
+
+
+def _lengths(given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Lengths that are arguments, or the one argument."""
+    if len(given) == 1 and isinstance(given[0], (tuple, list)):
+        return tuple(given[0])
+    return given
 
 
 QuantLevel.TENSOR = QuantLevel()
