@@ -129,7 +129,7 @@ def test_a_table_that_is_tied_to_a_selected_layer_keeps_its_dtype():
     assert net.table(indices()).dtype is burn.bfloat16
     nn.prepare_qat(other := model(AUTODIFF), BLOCKS)
     other.quantize()
-    assert type(other.table.quantization) is nn.QuantizedTable
+    assert type(other.table.quantization) is nn.QuantizedEmbeddingTable
     assert not hasattr(other.head, "quantization")
 
 

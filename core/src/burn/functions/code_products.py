@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.dispatch import join_trace
 from burn.functions import calls
-from burn.functions.common import dispatch
+from burn.functions.quantization import part_tensors
 
 if TYPE_CHECKING:
     from burn.quant_scheme import QuantScheme
@@ -49,12 +48,7 @@ def linear_of_codes(
     ShapeError
         If blocks do not divide `x`, or the shapes do not fit each other.
     """
-    join_trace(weight)
-    own, device, dtype = weight.dtype.scheme, weight.device, x.dtype
-    parts = [
-        dispatch.wrap(part, device.tensor_type(one))
-        for part, one in zip(weight.primitive.parts, own.part_dtypes, strict=True)
-    ]
+    own, dtype = weight.dtype.scheme, x.dtype
     if scales is None:
         values, stored = calls.quantize_dynamic(x, scheme=scheme)
     else:
@@ -62,6 +56,15 @@ def linear_of_codes(
         values = calls.quantize_values(x, stored, None, scheme=scheme)
     if bias is not None and bias.dtype is not dtype:
         bias = bias.astype(dtype)
+    codes, own_scales = part_tensors(weight)
     return calls.quantized_product(
-        values, stored, *parts, bias, a_scheme=scheme, b_scheme=own, dtype=dtype, transposed=True
+        values,
+        stored,
+        codes,
+        own_scales,
+        bias,
+        a_scheme=scheme,
+        b_scheme=own,
+        dtype=dtype,
+        transposed=True,
     )

@@ -33,6 +33,7 @@ __all__ = [
     "is_quantized",
     "numbers_of",
     "of_tensors",
+    "part_tensors",
     "quantize",
     "quantize_dynamic",
 ]
@@ -360,6 +361,14 @@ def _joined(values: Tensor, scales: Tensor, global_: Tensor | None, scheme: Quan
     device = functools.reduce(common_device, [one.device for one in parts])
     primitive = of_parts([untracked(one.primitive) for one in parts], scheme)
     return dispatch.wrap(primitive, device.tensor_type(QDType(scheme)))
+
+
+def part_tensors(x: Tensor) -> list[Tensor]:
+    """The stored codes, scales and, in two levels, global scale of a quantized tensor."""
+    join_trace(x)
+    device = x.device
+    parts = zip(x.primitive.scheme.part_dtypes, x.primitive.parts, strict=True)
+    return [dispatch.wrap(part, device.tensor_type(dtype)) for dtype, part in parts]
 
 
 def of_tensors(parts: Sequence[Tensor], scheme: QuantScheme, operation: str) -> Tensor:

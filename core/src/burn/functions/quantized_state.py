@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from burn.dtype import Kind
 from burn.errors import ArgumentError, BurnError
-from burn.functions.common import DeviceLike, dispatch
+from burn.functions.common import DeviceLike
 from burn.functions.creation import asarray
 from burn.functions.normalize import check_tensor
-from burn.functions.quantization import of_tensors
+from burn.functions.quantization import of_tensors, part_tensors
 from burn.quant_scheme import QuantScheme
 
 if TYPE_CHECKING:
@@ -62,11 +62,8 @@ def split_state(state: Mapping[str, Tensor], /) -> tuple[dict[str, Tensor], dict
             parts = {name: x}
         else:
             schemes[name] = x.dtype.name
-            device, dtypes = x.device, x.dtype.scheme.part_dtypes
-            parts = {
-                f"{name}.{part}": dispatch.wrap(primitive, device.tensor_type(dtype))
-                for part, dtype, primitive in zip(_PARTS, dtypes, x.primitive.parts, strict=False)
-            }
+            own = zip(_PARTS, part_tensors(x), strict=False)  # one level has no global scale
+            parts = {f"{name}.{part}": tensor for part, tensor in own}
         for part, tensor in parts.items():
             if part in tensors or (part != name and part in state):
                 raise ArgumentError(

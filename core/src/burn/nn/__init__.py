@@ -135,7 +135,7 @@ _FAMILIES: Final = {
         "FakeQuantization",
         "LayerQuantization",
         "QuantizedInputs",
-        "QuantizedTable",
+        "QuantizedEmbeddingTable",
         "prepare_qat",
     ),
     "recurrent": ("GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"),

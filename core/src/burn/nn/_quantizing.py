@@ -22,8 +22,8 @@ from burn.nn.linear import Embedding, Linear
 from burn.nn.quantization import (
     FakeQuantization,
     LayerQuantization,
+    QuantizedEmbeddingTable,
     QuantizedInputs,
-    QuantizedTable,
     split_input,
 )
 from burn.quant_scheme import QDType, QuantScheme
@@ -111,7 +111,7 @@ def quantize_model(
         _apply(plan)
     for module in model.modules():
         if isinstance(module, Embedding) and id(module.weight) in dtypes:
-            module.quantization = QuantizedTable(dtypes[id(module.weight)])
+            module.quantization = QuantizedEmbeddingTable(dtypes[id(module.weight)])
     begin_generation()
     prepare(model)
     return QuantizationReport(rows, before, bytes_in(model))

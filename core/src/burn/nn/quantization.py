@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 __all__ = [
     "FakeQuantization",
     "LayerQuantization",
+    "QuantizedEmbeddingTable",
     "QuantizedInputs",
-    "QuantizedTable",
     "prepare_qat",
 ]
 
@@ -111,7 +111,7 @@ class QuantizedInputs(LayerQuantization):
         return linear_of_codes(x, weight, vars(layer)["bias"], scheme, scales=self.scales)
 
 
-class QuantizedTable(LayerQuantization):
+class QuantizedEmbeddingTable(LayerQuantization):
     """Restores the vectors of a quantized Embedding in the dtype that its table had.
 
     `Module.quantize` adds it to layers.

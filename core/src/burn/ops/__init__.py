@@ -76,6 +76,7 @@ from burn.ops._deformable_shapes import (
 from burn.ops._fused_steps import FusedSteps
 from burn.ops._precision import in_float32
 from burn.ops._quantized_codes import decode_scales, split_shapes
+from burn.ops._quantized_operands import wide_of
 from burn.ops._recurrence import (
     RecurrentShape,
     check_recurrent_gradients,
@@ -342,6 +343,7 @@ __all__ = [
     "undeformed_positions",
     "uniform_words",
     "unpooled_shape",
+    "wide_of",
     "window_element_counts",
     "window_sum_map",
     "without",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from burn.aliases import Primitive, Shape
@@ -54,10 +53,6 @@ class QuantizedPrimitive:
         """Codes, scales and, if there is one, the global scale."""
         parts = [self.values, self.scales]
         return parts if self.global_scale is None else [*parts, self.global_scale]
-
-    def mapped(self, function: Callable[[Primitive], Any]) -> QuantizedPrimitive:
-        """The tensor whose parts are what a function makes of the parts."""
-        return of_parts([function(one) for one in self.parts], self.scheme)
 
     def dequantized(self, ops: Any, dtype: DType) -> Primitive:
         """The numbers, by a table of ops on the parts."""

@@ -9,9 +9,9 @@ import enum
 from typing import Final
 
 from burn.aliases import Primitive
-from burn.dtype import DType, float32, float64
+from burn.dtype import DType, float32
 from burn.errors import ArgumentError
-from burn.ops import OpTable, decode_scales, split_shapes
+from burn.ops import OpTable, decode_scales, split_shapes, wide_of
 from burn.ops.quantization import divided
 from burn.ops.quantized_primitive import QuantizedPrimitive
 from burn.ops.shapes import size
@@ -67,7 +67,7 @@ def compute_range(
     """
     shape = tuple(x.shape)
     scheme.check(shape)
-    wide = _wide(ops.dtype(x))
+    wide = wide_of(ops.dtype(x))
     if calibration is Calibration.ABS_MEAN and scheme.level.is_global:
         raise ArgumentError(
             f"{scheme} has two levels, and the mean of magnitudes is for one",
@@ -128,7 +128,7 @@ def compute_parameters(
     the largest number of the dtype of scales, and the others are divided by it.
     """
     least, greatest = scheme.value.range
-    wide = _wide(ops.dtype(low))
+    wide = wide_of(ops.dtype(low))
     magnitude = ops.maximum(ops.abs(ops.cast(low, dtype=wide)), ops.abs(ops.cast(high, dtype=wide)))
     scale = divided(ops, magnitude, (greatest - least) / 2.0)
     if not scheme.level.is_global:
@@ -172,8 +172,3 @@ def quantize_dynamic(ops: OpTable, x: Primitive, scheme: QuantScheme) -> Quantiz
         return QuantizedPrimitive(values, scales, None, scheme)
     low, high = compute_range(ops, x, scheme, Calibration.MIN_MAX)
     return quantize(ops, x, *compute_parameters(ops, low, high, scheme), scheme)
-
-
-def _wide(dtype: DType) -> DType:
-    """The dtype in which ranges and scales are computed."""
-    return float64 if dtype is float64 else float32

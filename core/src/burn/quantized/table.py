@@ -23,7 +23,7 @@ from typing import Any
 from burn.aliases import Primitive, Shape
 from burn.autodiff import is_tracked
 from burn.dtype import DType, Kind, complex64, float32, promote
-from burn.errors import BurnError, DTypeError, ShapeError
+from burn.errors import DTypeError, ShapeError
 from burn.ops import Meta, Op, Operand, OpTable, Role, Tag, decode_scales
 from burn.ops.quantized_primitive import QuantizedPrimitive, is_quantized
 from burn.ops.table import DecoratorTable, with_requirement, wrapping
@@ -229,18 +229,29 @@ class QuantizedTable(DecoratorTable):
 
     def _again(self, definition: Op, scheme: QuantScheme, primitive: Primitive) -> Any:
         """The result of a selection, quantized; indices as they are."""
-        if not self.below.dtype(primitive).is_float or is_tracked(primitive):
-            return primitive
-        shape = tuple(primitive.shape)
-        fitting = scheme.fitting(shape)
         try:
-            fitting.check(shape)
-        except BurnError as error:
+            fitting = self._scheme_of_result(scheme, primitive)
+        except ShapeError as error:
             raise ShapeError(
                 f"the result of {definition.name} is quantized like its operand, and {error.rule}",
                 hint="Call .dequantize() on the operand first",
             ) from None
-        return quantize_dynamic(self.below, primitive, fitting)
+        return quantize_dynamic(self.below, primitive, fitting) if fitting else primitive
+
+    def _scheme_of_result(self, scheme: QuantScheme, primitive: Primitive) -> QuantScheme | None:
+        """How a result is quantized; None for one that is no float, or that autodiff tracks.
+
+        Raises
+        ------
+        ShapeError
+            If the blocks of the scheme do not divide it.
+        """
+        if not self.below.dtype(primitive).is_float or is_tracked(primitive):
+            return None
+        shape = tuple(primitive.shape)
+        fitting = scheme.fitting(shape)
+        fitting.check(shape)
+        return fitting
 
     # Arithmetic.
 
@@ -355,15 +366,11 @@ class QuantizedTable(DecoratorTable):
 
     def _propagated(self, scheme: QuantScheme, primitive: Primitive) -> Any:
         """A result quantized again, where that is possible."""
-        if not self.below.dtype(primitive).is_float or is_tracked(primitive):
-            return primitive
-        shape = tuple(primitive.shape)
-        fitting = scheme.fitting(shape)
         try:
-            fitting.check(shape)
+            fitting = self._scheme_of_result(scheme, primitive)
         except ShapeError:
             return primitive
-        return quantize_dynamic(self.below, primitive, fitting)
+        return quantize_dynamic(self.below, primitive, fitting) if fitting else primitive
 
     def _each(self, definition: Op, result: Any, function: Callable[[Primitive], Any]) -> Any:
         if not definition.returns_tuple:

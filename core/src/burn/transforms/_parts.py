@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from burn.dispatch import join_trace
-from burn.functions.common import dispatch
+from burn.functions import quantization
 from burn.ir import TensorIr
 from burn.ops.quantized_primitive import is_quantized, of_parts
 from burn.quant_scheme import QDType
@@ -83,17 +83,10 @@ def parts_of(primitive: Primitive) -> list[Primitive]:
 
 def part_tensors(tensors: Iterable[Tensor]) -> list[Tensor]:
     """Tensors in a trace, with its parts instead of each quantized one."""
-    found = []
+    found: list[Tensor] = []
     for x in tensors:
         join_trace(x)
-        if not is_quantized(x.primitive):
-            found.append(x)
-            continue
-        device: Any = x.tensor_type.device
-        found += [
-            dispatch.wrap(part, device.tensor_type(dtype))
-            for part, dtype in zip(x.primitive.parts, x.primitive.scheme.part_dtypes, strict=True)
-        ]
+        found += quantization.part_tensors(x) if is_quantized(x.primitive) else [x]
     return found
 
 
