@@ -136,7 +136,10 @@ def test_a_private_module_is_imported_within_its_package_alone():
                 assert f"{here}.".startswith(f"{package[1]}."), f"{path} imports {name}"
 
 
-@pytest.mark.parametrize("package", ["burn", "burn.testing", "burn.nn", "burn.optim"])
+@pytest.mark.parametrize(
+    "package",
+    ["burn", "burn.testing", "burn.nn", "burn.optim", "burn.store", "burn.data", "burn.train"],
+)
 def test_a_public_name_that_is_also_a_module_is_that_module(package):
     module = importlib.import_module(package)
     folder = Path(module.__file__).parent

@@ -26,7 +26,7 @@ def test_using_burn_on_the_cpu_loads_no_other_array_library():
     assert not {"torch", "cupy", "pyopencl", "rich", "click"} & set(loaded)
 
 
-@pytest.mark.parametrize("package", ["nn", "optim"])
+@pytest.mark.parametrize("package", ["nn", "optim", "store", "data", "train"])
 def test_a_package_imports_a_module_when_one_of_its_names_is_used(package):
     program = f"import burn.{package}, sys; print(*[one for one in sys.modules if 'burn.' in one])"
     result = subprocess.run(

@@ -25,8 +25,10 @@ __all__ = [
     "PluginError",
     "ScalarRangeError",
     "ShapeError",
+    "StoreError",
     "TraceError",
     "UnsupportedOpError",
+    "WorkerError",
 ]
 
 
@@ -121,6 +123,14 @@ class ExportError(BurnError, BufferError):
 
 class GraphError(BurnError, ValueError):
     """A program, or its text or bytes, breaks a rule of the intermediate representation."""
+
+
+class StoreError(BurnError, OSError):
+    """A file or a checkpoint cannot be written or read: a full disk, a damaged or hostile file."""
+
+
+class WorkerError(BurnError, RuntimeError):
+    """A process or thread that loads data ended, or cannot start."""
 
 
 class AutodiffError(BurnError, RuntimeError):

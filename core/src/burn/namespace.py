@@ -6,6 +6,7 @@
 import math as _math
 
 from burn import (
+    data as data,
     fft as fft,
     ir as ir,
     linalg as linalg,
@@ -14,6 +15,8 @@ from burn import (
     quantization as quantization,
     random as random,
     signal as signal,
+    store as store,
+    train as train,
     tree as tree,
 )
 from burn.device_id import DeviceId as DeviceId
@@ -57,8 +60,10 @@ from burn.errors import (
     PluginError as PluginError,
     ScalarRangeError as ScalarRangeError,
     ShapeError as ShapeError,
+    StoreError as StoreError,
     TraceError as TraceError,
     UnsupportedOpError as UnsupportedOpError,
+    WorkerError as WorkerError,
 )
 from burn.functions.calls import *
 from burn.functions.creation import *

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
+
+from burn.lazy_names import modules_of, resolver
 
 if TYPE_CHECKING:
     from burn.nn import functional as functional, init as init
@@ -171,7 +171,7 @@ _FAMILIES: Final = {
 }
 """The public names of each module of this package, which is imported when one of them is used."""
 
-_MODULE_OF: Final = {name: module for module, names in _FAMILIES.items() for name in names}
+_MODULE_OF: Final = modules_of(_FAMILIES)
 
 _SUBMODULES: Final = ("functional", "init")
 
@@ -179,22 +179,7 @@ __all__ = [*_SUBMODULES, *_MODULE_OF]  # noqa: PLE0604 — names from the table 
 
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and is to report all others
-
-    def __getattr__(name: str) -> Any:
-        if name in _SUBMODULES:
-            return importlib.import_module(f"burn.nn.{name}")
-        if name in _MODULE_OF:
-            value = getattr(importlib.import_module(f"burn.nn.{_MODULE_OF[name]}"), name)
-            globals()[name] = value
-            return value
-        from burn.nn._hints import HINTS  # for an error
-
-        hint = f". {HINTS[name]}" if name in HINTS else ""
-        raise AttributeError(
-            f"module 'burn.nn' has no attribute {name!r}{hint}",
-            name=name,
-            obj=sys.modules[__name__],
-        )
+    __getattr__ = resolver("burn.nn", _MODULE_OF, _SUBMODULES, hints="_hints")
 
 
 def __dir__() -> list[str]:

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["HINTS", "HINTS_OF_MODULES"]
+__all__ = ["HINTS_OF_MODULES", "NAMES"]
 
-HINTS: Final[Mapping[str, str]] = {
+NAMES: Final[Mapping[str, str]] = {
     "BatchNorm": "BatchNorm1d, BatchNorm2d and BatchNorm3d say how many axes their input has",
     "Conv": "Conv1d, Conv2d and Conv3d say how many axes their input has",
     "Dense": "It is burn.nn.Linear(in_features, out_features)",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from burn.functions.nn.optimizer import *
 from burn.functions.nn.optimizer import __all__ as _STEPS
+from burn.lazy_names import modules_of, resolver
 
 if TYPE_CHECKING:
     from burn.optim import schedules as schedules
@@ -41,23 +41,15 @@ _FAMILIES: Final = {
 }
 """The public names of each module of this package, which is imported when one of them is used."""
 
-_MODULE_OF: Final = {name: module for module, names in _FAMILIES.items() for name in names}
+_MODULE_OF: Final = modules_of(_FAMILIES)
 
-__all__ = ["schedules", *_STEPS, *_MODULE_OF]  # noqa: PLE0604 — names from the table above
+_SUBMODULES: Final = ("schedules",)
+
+__all__ = [*_SUBMODULES, *_STEPS, *_MODULE_OF]  # noqa: PLE0604 — names from the table above
 
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and is to report all others
-
-    def __getattr__(name: str) -> Any:
-        if name == "schedules":
-            return importlib.import_module("burn.optim.schedules")
-        if name in _MODULE_OF:
-            value = getattr(importlib.import_module(f"burn.optim.{_MODULE_OF[name]}"), name)
-            globals()[name] = value
-            return value
-        elsewhere = importlib.import_module("burn.optim._habits").NAMES
-        hint = f". {elsewhere[name]}" if name in elsewhere else ""
-        raise AttributeError(f"module 'burn.optim' has no attribute {name!r}{hint}", name=name)
+    __getattr__ = resolver("burn.optim", _MODULE_OF, _SUBMODULES, hints="_habits")
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,22 @@
+"""Datasets, and loaders that make batches of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from burn.lazy_names import modules_of, resolver
+
+_FAMILIES: Final[dict[str, tuple[str, ...]]] = {}
+"""The public names of each module of this package, which is imported when one of them is used."""
+
+_MODULE_OF: Final = modules_of(_FAMILIES)
+
+__all__ = [*_MODULE_OF]  # noqa: PLE0604 — names from the table above
+
+
+if not TYPE_CHECKING:  # a type checker knows the names above, and is to report all others
+    __getattr__ = resolver("burn.data", _MODULE_OF)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
