@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 from burn.lazy_names import modules_of, resolver
 
-_FAMILIES: Final[dict[str, tuple[str, ...]]] = {}
+if TYPE_CHECKING:
+    from burn.data.collating import *
+    from burn.data.datasets import *
+    from burn.data.splitting import *
+
+_FAMILIES: Final = {
+    "collating": ("collate",),
+    "datasets": ("Arrays", "Concatenated", "Mapped", "Subset", "Windows"),
+    "splitting": ("split",),
+}
 """The public names of each module of this package, which is imported when one of them is used."""
 
 _MODULE_OF: Final = modules_of(_FAMILIES)

@@ -1,0 +1,284 @@
+"""Examples joined to a batch: `collate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from burn.data._containers import Parts, taken_apart
+from burn.data._rows import Numbers, Rows, as_array, is_array, is_tensor
+from burn.errors import ArgumentError, BurnError, OperandTypeError, ScalarRangeError, ShapeError
+from burn.tensor_data import check_unmasked
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+__all__ = ["collate"]
+
+_NUMBERS: Final = (bool, int, float, complex)
+"""Types of Python numbers, the later ones holding the earlier ones."""
+
+_OWN_FUNCTION: Final = "Pass collate=, a function of the list of examples, to join them differently"
+
+
+def collate(examples: Sequence[Any], /) -> Any:
+    """Examples joined to a batch, as a `DataLoader` does it without ``collate=``.
+
+    The batch has the containers of an example: dicts, tuples, named tuples, dataclasses and lists,
+    nested in each other. It lies on the host; the loader makes tensors of its arrays.
+
+    =============================================  ==============================================
+    in each example                                in the batch
+    =============================================  ==============================================
+    NumPy array or scalar, PyTorch tensor, image   a NumPy array with a new first axis, of the same
+    of PIL, any array that the host can read       dtype
+    Python number, list of numbers                 an array of the device's default dtype of the
+                                                   kind: float32, int64, bool
+    tensor                                         a tensor with a new first axis, on its device
+    string, bytes, any other object                a list
+    None in all                                    None
+    =============================================  ==============================================
+
+    Parameters
+    ----------
+    examples : sequence
+        At least one example; all have the same containers, and arrays of the same shapes.
+
+    Returns
+    -------
+    object
+        The batch.
+
+    Raises
+    ------
+    ShapeError
+        If arrays of a field differ in shape.
+    OperandTypeError
+        If examples differ in their containers, or some have None.
+    ScalarRangeError
+        If no integer dtype holds the numbers.
+    ArgumentError
+        If there is no example, or elements of an array are masked.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> from burn.data import collate
+    >>> batch = collate([(numpy.zeros(3), "a"), (numpy.ones(3), "b")])
+    >>> batch[0].shape, batch[1]
+    ((2, 3), ['a', 'b'])
+    """
+    if isinstance(examples, Rows):
+        return examples.batch
+    values = list(examples)
+    if not values:
+        raise ArgumentError("there is no example", operation="collate")
+    return _joined(values, "example")
+
+
+def _joined(values: list[Any], name: str) -> Any:
+    """One field of all examples as a batch."""
+    first = values[0]
+    if isinstance(first, np.ndarray):
+        return _stacked(values, name)
+    if isinstance(first, (str, bytes)):
+        return values
+    if isinstance(first, _NUMBERS) and not isinstance(first, np.generic):
+        return _of_numbers(values, name)
+    if first is None or any(one is None for one in values):
+        return _absent(values, name)
+    if is_tensor(first):
+        return _stacked_tensors(values, name)
+    if isinstance(first, list):
+        kind = type(_first_element(first))
+        if issubclass(kind, (*_NUMBERS, np.number, np.bool_)):
+            return _of_lists(values, name, kind)
+    parts = taken_apart(first)
+    if parts is not None:
+        return _joined_containers(values, parts, name)
+    return _stacked(values, name) if is_array(first) else values
+
+
+def _absent(values: list[Any], name: str) -> None:
+    """None, which all examples have or none."""
+    count = sum(one is None for one in values)
+    if count < len(values):
+        raise OperandTypeError(
+            f"{name} is None in {count} of {len(values)} examples",
+            hint=_OWN_FUNCTION,
+            operation="collate",
+        )
+
+
+def _joined_containers(values: list[Any], first: Parts, name: str) -> Any:
+    """Containers with the names of the first one, as one with the batches of its fields."""
+    columns: list[list[Any]] = [[] for _ in first.names]
+    kind = values[0].__class__
+    for one in values:
+        parts = taken_apart(one)
+        if parts is None or one.__class__ is not kind or set(parts.names) != set(first.names):
+            raise OperandTypeError(
+                f"{name} is {_described(values[0], first)} in one example and "
+                f"{_described(one, parts)} in another",
+                hint=_OWN_FUNCTION,
+                operation="collate",
+            )
+        children = parts.children
+        if parts.names != first.names:  # a dict in another order
+            found = dict(zip(parts.names, children, strict=True))
+            children = [found[key] for key in first.names]
+        for column, child in zip(columns, children, strict=True):
+            column.append(child)
+    return first.rebuild(
+        [_joined(column, name + key) for column, key in zip(columns, first.names, strict=True)]
+    )
+
+
+def _described(x: Any, parts: Parts | None) -> str:
+    if parts is None:
+        return f"of type {type(x).__name__}"
+    if isinstance(x, list):
+        return f"a list of {len(x)}"
+    return f"a {type(x).__name__} of {', '.join(parts.names) or 'nothing'}"
+
+
+def _stacked(values: list[Any], name: str) -> Any:
+    """Arrays of one shape along a new first axis."""
+    try:
+        arrays = [one if one.__class__ is np.ndarray else _array(one) for one in values]
+    except BurnError as error:
+        error.operation = f"collate: {name}"
+        raise
+    first = arrays[0]
+    if any(is_tensor(one) for one in arrays):  # on a device that the host cannot read
+        return _stacked_tensors(arrays, name)
+    shape, dtype = first.shape, first.dtype
+    for one in arrays:
+        if one.shape != shape:
+            raise _ragged(name, shape, one.shape)
+        if one.dtype != dtype:
+            dtype = _common_dtype(arrays, name)
+    batch = np.empty((len(arrays), *shape), dtype)
+    for index, one in enumerate(arrays):
+        batch[index] = one
+    return batch
+
+
+def _array(x: Any) -> Any:
+    """A value of a field of arrays as an array."""
+    if isinstance(x, np.ndarray):
+        check_unmasked(x)
+        return x
+    if isinstance(x, (np.generic, *_NUMBERS)):
+        return np.asarray(x)
+    if is_tensor(x):
+        return x
+    if not is_array(x):
+        raise OperandTypeError(
+            f"an array in one example and an object of type {type(x).__name__} in another",
+            hint=_OWN_FUNCTION,
+        )
+    return as_array(x)
+
+
+def _common_dtype(arrays: list[npt.NDArray[Any]], name: str) -> np.dtype[Any]:
+    """The dtype to which NumPy promotes those of all examples."""
+    try:
+        return np.result_type(*{one.dtype for one in arrays})
+    except TypeError as error:
+        raise OperandTypeError(f"{name}: {error}", operation="collate") from None
+
+
+def _ragged(name: str, shape: Any, other: Any) -> ShapeError:
+    return ShapeError(
+        f"{name} has shape {tuple(shape)} in one example and {tuple(other)} in another",
+        hint=f"Pad or cut them to one shape in the dataset. {_OWN_FUNCTION}",
+        operation="collate",
+    )
+
+
+def _stacked_tensors(values: list[Any], name: str) -> Any:
+    """Tensors along a new first axis, on their device."""
+    from burn.functions.creation import asarray
+    from burn.functions.manipulation import stack
+
+    tensors = [asarray(one) for one in values]
+    for one in tensors:
+        if one.shape != tensors[0].shape:
+            raise _ragged(name, tensors[0].shape, one.shape)
+    return stack(tensors)
+
+
+def _of_numbers(values: list[Any], name: str) -> npt.NDArray[Any]:
+    """Python numbers as an array of the widest dtype of their kind."""
+    types = set(map(type, values))
+    if not types.issubset(_NUMBERS):
+        if all(issubclass(one, _NUMBERS) and not issubclass(one, np.generic) for one in types):
+            return _of_numbers([_plain(one) for one in values], name)  # such as of an IntEnum
+        return _with_arrays(values, name)  # type: ignore[no-any-return]  # arrays that the host reads
+    return _numbers_array(values, max(types, key=_NUMBERS.index), name)
+
+
+def _plain(number: Any) -> Any:
+    """A number of a subclass as one of the class."""
+    kind: Any = next(kind for kind in _NUMBERS if isinstance(number, kind))
+    return kind(number)
+
+
+def _with_arrays(values: list[Any], name: str) -> Any:
+    """Python numbers in some examples and arrays in others: the dtype is that of the arrays."""
+    arrays = [one for one in values if not isinstance(one, _NUMBERS) or isinstance(one, np.generic)]
+    if any(one is None for one in arrays):
+        return _absent(values, name)
+    if all(isinstance(one, (np.generic, np.ndarray)) for one in arrays):
+        kinds = {one.dtype for one in arrays} | {one for one in values if type(one) in _NUMBERS}
+        return _stacked([np.asarray(one, np.result_type(*kinds)) for one in values], name)
+    return _stacked(values, name)
+
+
+def _numbers_array(values: Any, kind: type, name: str) -> npt.NDArray[Any]:
+    """An array of (lists of) Python numbers of a kind."""
+    if kind is not int:
+        return np.array(values, dtype=kind).view(Numbers)
+    for dtype in (np.int64, np.uint64):
+        try:
+            return np.array(values, dtype=dtype).view(Numbers)
+        except OverflowError:
+            continue
+    raise ScalarRangeError(f"no integer dtype holds the numbers of {name}", operation="collate")
+
+
+def _first_element(values: list[Any]) -> Any:
+    """The first element of nested lists; 0.0 of an empty one, which NumPy makes floats."""
+    first: Any = values
+    while isinstance(first, list):
+        if not first:
+            return 0.0
+        first = first[0]
+    return first
+
+
+def _of_lists(values: list[Any], name: str, kind: type) -> npt.NDArray[Any]:
+    """Lists of numbers, such as tokens, as an array with a row for each."""
+    arrays = []
+    for one in values:
+        try:
+            array = np.array(one)
+        except ValueError:
+            raise ShapeError(
+                f"{name} has lists of different lengths in one example",
+                hint=_OWN_FUNCTION,
+                operation="collate",
+            ) from None
+        if not isinstance(one, list) or array.dtype.kind not in "biufc":
+            raise OperandTypeError(
+                f"{name} is a list of numbers in one example, and in another it is "
+                f"{'a list of something else' if isinstance(one, list) else type(one).__name__}",
+                hint=_OWN_FUNCTION,
+                operation="collate",
+            )
+        arrays.append(array)
+    batch: npt.NDArray[Any] = _stacked(arrays, name)
+    return batch if issubclass(kind, np.generic) else batch.view(Numbers)
