@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 from burn.lazy_names import modules_of, resolver
 
-_FAMILIES: Final[dict[str, tuple[str, ...]]] = {}
+if TYPE_CHECKING:
+    from burn.train.fitting import *
+    from burn.train.history import *
+    from burn.train.stopping import *
+
+_FAMILIES: Final[dict[str, tuple[str, ...]]] = {
+    "fitting": ("fit",),
+    "history": ("History",),
+    "stopping": ("EarlyStopping",),
+}
 """The public names of each module of this package, which is imported when one of them is used."""
 
 _MODULE_OF: Final = modules_of(_FAMILIES)

@@ -1,0 +1,150 @@
+"""The log of a run: one JSON object a line."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from burn.errors import StoreError
+
+__all__ = ["Log", "read"]
+
+HEAD: Final = b'{"event": "start"'
+"""What every log begins with."""
+
+NONFINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+"""What JSON has no number for, as strings that ``float`` reads in most languages."""
+
+
+class Log:
+    """A file of lines, each complete when `write` returns.
+
+    Parameters
+    ----------
+    path : str or path
+        Where the file is; its folder is made if need be.
+    start : dict
+        The first line of a new log.
+    kept : int or None
+        How many lines of the file belong to the run so far; what comes after them is cut off. None
+        for a new run: a log of an earlier one is replaced, and any other file is left alone.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], start: dict[str, Any], kept: int | None
+    ) -> None:
+        self.path = Path(path)
+        with self._explained():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self.path.open("a+b")
+        try:
+            with self._explained():
+                self._file.seek(0)
+                content = self._file.read()
+                _check(content, self.path)
+                lines = [line for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
+                lines = lines[:kept] if kept is not None else []
+                self._file.truncate(sum(map(len, lines)))
+            self.lines = len(lines)
+            if not lines:
+                self.write("start", start)
+        except BaseException:
+            self.close()
+            raise
+
+    def write(self, event: str, values: dict[str, Any]) -> None:
+        """Add a line."""
+        line = json.dumps(_encoded({"event": event, **values}), allow_nan=False)
+        with self._explained():
+            self._file.write(line.encode() + b"\n")
+            self._file.flush()
+        self.lines += 1
+
+    def close(self) -> None:
+        """Close the file."""
+        with contextlib.suppress(OSError):  # the line that could not be written was reported
+            self._file.close()
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn an error of the system into one that names the log."""
+        try:
+            yield
+        except StoreError:
+            raise
+        except OSError as error:
+            raise _store_error(self.path, "written", error) from error
+
+
+def read(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """The events of a log; a last line that a kill cut short is left out.
+
+    Raises
+    ------
+    StoreError
+        If there is no such file, or it is no log of `fit`.
+    """
+    path = Path(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise _store_error(path, "read", error) from error
+    _check(content, path)
+    events = []
+    for number, line in enumerate(content.splitlines(keepends=True), 1):
+        if not line.endswith(b"\n"):
+            break
+        try:
+            event = json.loads(line)
+        except ValueError:
+            event = None
+        if not isinstance(event, dict):
+            raise StoreError(
+                f"line {number} of {path} is no JSON object", hint="Delete the line, or the file"
+            )
+        events.append(_decoded(event))
+    return events
+
+
+def _check(content: bytes, path: Path) -> None:
+    head = content[: len(HEAD)]
+    if not HEAD.startswith(head):
+        raise StoreError(
+            f"{path} is no log of burn.train.fit: it begins with {content[:40]!r}",
+            hint="Give the log another name; this file stays as it is",
+        )
+
+
+def _store_error(path: Path, verb: str, error: OSError) -> StoreError:
+    """An error of the system as one of ours, with its number."""
+    explained = StoreError(
+        f"the log {path} cannot be {verb}: {error.strerror or error}",
+        hint="Free some space, or give the log another path",
+    )
+    explained.errno, explained.filename = error.errno, str(path)
+    return explained
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return next(word for word, one in NONFINITE.items() if str(one) == str(value))
+    if isinstance(value, dict):
+        return {name: _encoded(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_encoded(one) for one in value]
+    return value
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, str):
+        return NONFINITE.get(value, value)
+    if isinstance(value, dict):
+        return {name: _decoded(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_decoded(one) for one in value]
+    return value

@@ -1,0 +1,71 @@
+"""What a run is made of: parts with states, batches, and what the log says of them."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from burn.devices import Device
+from burn.errors import BurnError
+
+__all__ = ["Stateful", "description", "examples_of", "length_of"]
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """Whatever has a state that a checkpoint can hold: modules, optimizers, loaders, metrics."""
+
+    def state_dict(self) -> Mapping[str, Any]:
+        """The state."""
+
+    def load_state_dict(self, state: Any, /) -> object:
+        """Take a state."""
+
+
+def examples_of(batch: Any) -> int:
+    """The length of the first array of a batch; 0 if there is none."""
+    while True:
+        shape = getattr(batch, "shape", None)
+        if shape is not None:
+            return int(shape[0]) if len(shape) else 0
+        if isinstance(batch, (tuple, list)) and batch:
+            batch = batch[0]
+        elif isinstance(batch, Mapping) and batch:
+            batch = next(iter(batch.values()))
+        elif is_dataclass(batch) and vars(batch):
+            batch = next(iter(vars(batch).values()))
+        else:
+            return 0
+
+
+def length_of(loader: Any) -> int | None:
+    """Number of batches of an epoch; None if the loader does not know."""
+    try:
+        return len(loader)
+    except (TypeError, NotImplementedError, BurnError):
+        return None
+
+
+def description(parts: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+    """What runs: versions, the device and the size of the modules among the parts, arguments.
+
+    Nothing that says whose machine it is: no paths, no names of hosts.
+    """
+    modules = {name: part for name, part in parts.items() if hasattr(part, "num_parameters")}
+    tensors = [one for part in modules.values() for one in part.state_dict().values()]
+    return {
+        "time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "burn": version("burn-core"),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "system": f"{platform.system()} {platform.machine()}",
+        "device": str(tensors[0].device if tensors else Device.default()),
+        "parameters": {name: part.num_parameters for name, part in modules.items()},
+        "arguments": arguments,
+    }

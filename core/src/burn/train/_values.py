@@ -1,0 +1,247 @@
+"""The values that steps and evaluations return: read together, averaged, and computed."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from burn.errors import ArgumentError, ExecutionError, OperandTypeError, ShapeError
+from burn.ops.arguments import python_number
+from burn.tensor.tensor import Tensor
+from burn.tensor.transaction import Transaction
+from burn.train._parts import Stateful
+
+__all__ = ["EVALUATION", "RESERVED", "Averages", "computed", "named", "numbers", "pick"]
+
+EVALUATION: Final = "val_"
+"""Before the names of what an evaluation returns, as in Keras and Lightning."""
+
+RESERVED: Final = frozenset({"event", "epoch", "step", "seconds", "examples_per_second"})
+"""What a record has beside values."""
+
+
+def named(values: Any, function: str) -> Mapping[str, Any]:
+    """What a step or an evaluation returned, by names; a value without one is the loss."""
+    if values is None:
+        return {}
+    if not isinstance(values, Mapping):
+        return {"loss": values}
+    for name in values:
+        if not isinstance(name, str) or name in RESERVED:
+            raise ArgumentError(
+                f"{function} returned a value with the name {name!r}",
+                hint=f"Names are strings, and not {', '.join(sorted(RESERVED))}",
+                operation="fit",
+            )
+    return values
+
+
+def is_metric(value: Any) -> bool:
+    """Whether a value is computed from what was added up, as those of `burn.train.Metric`."""
+    return hasattr(value, "compute") and hasattr(value, "reset")
+
+
+def value_of(value: Any, name: str, function: str) -> Tensor | float:
+    """A value that is one number: a tensor without its graph, or a Python number."""
+    if isinstance(value, Tensor):
+        if value.size != 1:
+            raise ShapeError(
+                f"{function} returned a tensor of shape {value.shape} for {name!r}",
+                hint="A value is one number: take its mean, or return a Metric",
+                operation="fit",
+            )
+        return value.detach()
+    value = python_number(value)
+    if not isinstance(value, (int, float)):
+        raise OperandTypeError(
+            f"{function} returned {type(value).__name__} for {name!r}",
+            hint="Return a tensor or a dict of names to tensors, numbers and metrics",
+            operation="fit",
+        )
+    return float(value)
+
+
+def read(values: list[Tensor | float]) -> list[float]:
+    """Numbers, and the values of tensors of one element, with one wait per device."""
+    transaction = Transaction()
+    for value in values:
+        if isinstance(value, Tensor):
+            transaction.register(value)
+    data = iter(transaction.execute())
+    return [
+        float(next(data).array.item()) if isinstance(value, Tensor) else value for value in values
+    ]
+
+
+def plain(value: Any) -> Any:
+    """What a metric computed, as numbers, and lists and dicts of them."""
+    if isinstance(value, Tensor):
+        return value.tolist()
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    return value
+
+
+def computed(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of metrics."""
+    return {name: plain(metric.compute()) for name, metric in metrics.items()}
+
+
+def numbers(values: Any, function: str) -> dict[str, Any]:
+    """All that an evaluation returned, read; its metrics are reset."""
+    given = named(values, function)
+    metrics = {name: value for name, value in given.items() if is_metric(value)}
+    others = {
+        name: value_of(value, name, function)
+        for name, value in given.items()
+        if name not in metrics
+    }
+    found = computed(metrics) | dict(zip(others, read([*others.values()]), strict=True))
+    for metric in metrics.values():
+        metric.reset()
+    return {name: found[name] for name in given}
+
+
+def pick(name: str, record: Mapping[str, Any]) -> str:
+    """The name of a value in a record: `name`, or that of the evaluation.
+
+    Raises
+    ------
+    ArgumentError
+        If there is neither; it lists the names.
+    """
+    for candidate in (name, EVALUATION + name):
+        if candidate in record:
+            return candidate
+    known = ", ".join(one for one in record if one not in RESERVED)
+    raise ArgumentError(f"there is no value {name!r}", hint=f"There are: {known or 'none'}")
+
+
+class _Sum:
+    """A sum of numbers with the error of its rounding (Neumaier, 1974), and their count."""
+
+    def __init__(self, total: float = 0.0, error: float = 0.0, count: int = 0) -> None:
+        self.total, self.error, self.count = total, error, count
+
+    def add(self, value: float) -> None:
+        total = self.total + value
+        if math.isfinite(total):
+            large, small = sorted((self.total, value), key=abs, reverse=True)
+            self.error += (large - total) + small
+        self.total = total
+        self.count += 1
+
+    @property
+    def mean(self) -> float:
+        return (self.total + self.error) / self.count
+
+
+class Averages:
+    """Means of the values of steps, and metrics, since the last record.
+
+    Tensors are kept as they are until `read`, so a step waits for none of them. The numbers are
+    added up one after the other, however many are read at once: a resumed run has the same means.
+
+    Parameters
+    ----------
+    takes_nonfinite : bool
+        Whether a value may be NaN or infinite.
+    """
+
+    def __init__(self, *, takes_nonfinite: bool) -> None:
+        self._takes_nonfinite = takes_nonfinite
+        self._pending: list[tuple[int, dict[str, Tensor | float]]] = []
+        self._sums: dict[str, _Sum] = {}
+        self._metrics: dict[str, Any] = {}
+        self._resumed: dict[str, Any] = {}
+
+    @property
+    def pending(self) -> int:
+        """Number of steps whose values are not read yet."""
+        return len(self._pending)
+
+    def add(self, step: int, returned: Any) -> None:
+        """Take what a step returned."""
+        values: dict[str, Tensor | float] = {}
+        for name, value in named(returned, "step").items():
+            if is_metric(value):
+                if self._metrics.get(name) is not value:
+                    self._adopt(name, value)
+            else:
+                values[name] = value_of(value, name, "step")
+        if values:
+            self._pending.append((step, values))
+
+    def _adopt(self, name: str, metric: Any) -> None:
+        """Take a metric that is new; it goes on from the state of a checkpoint."""
+        self._metrics[name] = metric
+        if name in self._resumed:
+            before = copy.deepcopy(metric)
+            before.load_state_dict(self._resumed.pop(name))
+            metric.load_state_dict(before.merge(metric).state_dict())
+
+    def read(self) -> list[tuple[int, dict[str, float]]]:
+        """Wait for the values of the steps since the last call, and add them to the sums.
+
+        Returns
+        -------
+        list of (int, dict of str to float)
+            The number and the values of each of these steps.
+
+        Raises
+        ------
+        ExecutionError
+            If one is not finite and that is not allowed.
+        """
+        pending, self._pending = self._pending, []
+        found = iter(read([value for _, values in pending for value in values.values()]))
+        steps = [(step, {name: next(found) for name in values}) for step, values in pending]
+        for step, values in steps:
+            for name, value in values.items():
+                if not (self._takes_nonfinite or math.isfinite(value)):
+                    raise ExecutionError(
+                        f"{name!r} is {value} in step {step}",
+                        hint="A lower learning rate, clip_norm of the optimizer or a warm-up help "
+                        "against this; allow_nonfinite=True goes on nevertheless",
+                        operation="fit",
+                    )
+                self._sums.setdefault(name, _Sum()).add(value)
+        return steps
+
+    def means(self) -> dict[str, float]:
+        """The means of all that has been read."""
+        return {name: one.mean for name, one in self._sums.items()}
+
+    def metrics(self) -> dict[str, Any]:
+        """The values of the metrics so far."""
+        return computed(self._metrics)
+
+    def take(self) -> dict[str, Any]:
+        """Means and metrics, which begin anew."""
+        values = self.means() | self.metrics()
+        for metric in self._metrics.values():
+            metric.reset()
+        self._sums, self._metrics, self._resumed = {}, {}, {}
+        return values
+
+    def state_dict(self) -> dict[str, Any]:
+        """The sums, and the states of the metrics. All values have been read."""
+        sums = {name: [one.total, one.error, one.count] for name, one in self._sums.items()}
+        return {"sums": sums, "metrics": dict(self._states())}
+
+    def _states(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        for name, metric in self._metrics.items():
+            if isinstance(metric, Stateful):
+                yield name, metric.state_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on from a state."""
+        self._pending, self._metrics = [], {}
+        self._sums = {name: _Sum(*one) for name, one in state["sums"].items()}
+        self._resumed = dict(state["metrics"])

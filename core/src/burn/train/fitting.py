@@ -1,0 +1,210 @@
+"""A loop of training: epochs, averages, evaluation, checkpoints, a log.
+
+The step of a run is the user's: it owns the model, the loss and the optimizer. `fit` calls it for
+each batch, and does what stands around it in most programs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from burn.errors import ArgumentError, OperandTypeError
+from burn.ops.arguments import as_integer
+from burn.train._log import Log
+from burn.train._parts import Stateful, description
+from burn.train._progress import display_of
+from burn.train._run import Run, Saver
+from burn.train._signals import Interruption
+from burn.train.history import History
+
+if TYPE_CHECKING:
+    from burn.store import Checkpoints
+    from burn.train.stopping import EarlyStopping
+
+__all__ = ["fit"]
+
+
+def fit(
+    step: Callable[[Any], Any],
+    loader: Iterable[Any],
+    *,
+    epochs: int | None = None,
+    steps: int | None = None,
+    evaluate: Callable[[], Any] | None = None,
+    stop: EarlyStopping | None = None,
+    checkpoints: Checkpoints | None = None,
+    parts: Mapping[str, Any] | None = None,
+    save_every: int | Literal["epoch"] = "epoch",
+    log: str | os.PathLike[str] | None = None,
+    log_every: int = 100,
+    picture: str | os.PathLike[str] | None = None,
+    progress: bool = True,
+    allow_nonfinite: bool = False,
+) -> History:
+    """Train: call `step` with each batch, epoch after epoch.
+
+    With `checkpoints` a run goes on where it was: `fit` first restores the newest one, and the next
+    batch is the one that the run would have had. On a device that computes alike twice the parts,
+    the history and the log are those of a run that was never stopped. A run that is complete
+    returns its history at once. SIGINT (Ctrl-C) and SIGTERM end a run with checkpoints after the
+    step, and save it; a second signal ends it immediately.
+
+    Parameters
+    ----------
+    step : callable
+        Takes a batch, trains with it, and returns its values: a tensor of one element, which is the
+        loss, or a dict of names to such tensors, numbers and metrics; or None. Tensors and numbers
+        are averaged over the steps of an epoch. Metrics, which the step updates, are computed and
+        reset at its end. Nothing waits for the device but twice a second.
+    loader : iterable
+        Each iteration over it is an epoch.
+    epochs : int, optional
+        How often to go through the loader.
+    steps : int, optional
+        How many batches to train with instead; the last epoch may be incomplete.
+    evaluate : callable, optional
+        Returns values as `step` does, once at the end of each epoch; see `burn.train.evaluate`.
+        Their names get ``val_`` before them.
+    stop : EarlyStopping, optional
+        Ends the run early, and restores the best state.
+    checkpoints : Checkpoints, optional
+        Where to save `parts`, the loader's position and the history, while training goes on.
+    parts : mapping of str to object, optional
+        What a run changes: model, optimizer, schedule, averages. With ``state_dict`` and
+        ``load_state_dict``, or a ``numpy.random.Generator``.
+    save_every : int or "epoch"
+        Number of steps between checkpoints. The end of a run is always saved.
+    log : str or path, optional
+        A file of JSON lines: the start of the run, each epoch, every `log_every`-th step, the end.
+        Numbers that are not finite stand there as "NaN", "Infinity" and "-Infinity".
+    log_every : int
+        Number of steps between those that the log and the history have one by one.
+    picture : str or path, optional
+        Where to save the curves at the end, as `History.draw` does.
+    progress : bool
+        Whether to show bars on standard error, or a line for each epoch where it is no terminal.
+    allow_nonfinite : bool
+        Whether to go on when a value of a step is NaN or infinite.
+
+    Returns
+    -------
+    History
+        The values of each epoch.
+
+    Raises
+    ------
+    ArgumentError
+        If arguments contradict each other, or the loader is empty.
+    OperandTypeError
+        If a value is not one number, or a part has no state.
+    ExecutionError
+        If a value of a step is not finite.
+    StoreError
+        If a checkpoint or the log cannot be written or read.
+
+    Examples
+    --------
+    >>> import burn
+    >>> device = burn.Device("cpu").autodiff()
+    >>> model = burn.nn.Linear(1, 1, device=device)
+    >>> optimizer = burn.optim.SGD(model, learning_rate=0.1)
+    >>> batches = [burn.ones((4, 1), device=device) * k for k in range(3)]
+    >>> def step(x):
+    ...     loss = ((model(x) - 2.0 * x) ** 2).mean()
+    ...     optimizer.step(loss.backward())
+    ...     return loss
+    >>> history = burn.train.fit(step, batches, epochs=20, progress=False)
+    >>> history["loss"][-1] < 0.1 * history["loss"][0]
+    True
+    """
+    if (epochs is None) == (steps is None):
+        raise ArgumentError(
+            "a run has epochs or steps", hint="Give exactly one of them", operation="fit"
+        )
+    given = dict(parts or {})
+    _check(step, loader, evaluate, stop)
+    if checkpoints is not None:
+        _check_parts(checkpoints, given)
+    if save_every != "epoch":
+        save_every = as_integer(save_every, "save_every", "fit", least=1)
+    if picture is not None:
+        from burn.train import _curves
+
+        _curves.check(picture)
+    run = Run(
+        step,
+        loader,
+        evaluate,
+        stop,
+        epochs=None if epochs is None else as_integer(epochs, "epochs", "fit", least=1),
+        steps=None if steps is None else as_integer(steps, "steps", "fit", least=1),
+        log_every=as_integer(log_every, "log_every", "fit", least=1),
+        allow_nonfinite=allow_nonfinite,
+    )
+    if checkpoints is not None:
+        run.saver = Saver(checkpoints, given, save_every, run.state, loader)
+        run.saver.restore()
+    if not run.is_finished():
+        arguments = {"epochs": run.epochs, "steps": run.steps, "save_every": save_every}
+        with contextlib.ExitStack() as stack:
+            if log is not None:
+                start = description(given, arguments | {"log_every": run.log_every})
+                kept = run.state.lines if run.state.step else None
+                run.log = stack.enter_context(contextlib.closing(Log(log, start, kept)))
+            run.display = stack.enter_context(
+                display_of(is_wanted=progress, epochs=run.epochs, steps=run.steps)
+            )
+            run.interruption = stack.enter_context(
+                Interruption(is_wanted=run.saver is not None, announce=run.display.note)
+            )
+            run.train(picture)
+    if stop is not None:
+        stop.restore_best()
+    return run.state.history
+
+
+def _check(step: object, loader: object, evaluate: object, stop: object) -> None:
+    """Refuse what would fail in the middle of a run."""
+    for name, function in (("step", step), ("evaluate", evaluate)):
+        if not (callable(function) or (function is None and name == "evaluate")):
+            raise OperandTypeError(f"{name} is {function!r}, no function", operation="fit")
+    if not hasattr(loader, "__iter__") and not hasattr(loader, "__getitem__"):
+        raise OperandTypeError(
+            f"the loader is {type(loader).__name__}, which gives no batches",
+            hint="Give a burn.data.DataLoader, or any other iterable of batches",
+            operation="fit",
+        )
+    if stop is not None and not (hasattr(stop, "update") and hasattr(stop, "restore_best")):
+        raise OperandTypeError(
+            f"stop is {stop!r}", hint="Give a burn.train.EarlyStopping", operation="fit"
+        )
+
+
+def _check_parts(checkpoints: object, parts: dict[str, Any]) -> None:
+    """Refuse what a checkpoint could not put back."""
+    if not hasattr(checkpoints, "restore"):
+        raise OperandTypeError(
+            f"checkpoints is {checkpoints!r}",
+            hint="Give burn.store.Checkpoints(path)",
+            operation="fit",
+        )
+    if not parts:
+        raise ArgumentError(
+            "checkpoints without parts would hold no model",
+            hint="Give all that the step changes: parts={'model': model, 'optimizer': optimizer}",
+            operation="fit",
+        )
+    for name, part in parts.items():
+        if name in ("loader", "run"):
+            raise ArgumentError(
+                f"a part has the name {name!r}", hint="fit saves that itself", operation="fit"
+            )
+        if not isinstance(part, Stateful) and not hasattr(part, "bit_generator"):
+            raise OperandTypeError(
+                f"the part {name!r} is {type(part).__name__}, which has no state_dict",
+                hint="Parts are modules, optimizers, NumPy generators and their like",
+                operation="fit",
+            )
