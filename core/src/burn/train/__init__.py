@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Final
 from burn.lazy_names import modules_of, resolver
 
 if TYPE_CHECKING:
+    from burn.train.averages import *
+    from burn.train.classification import *
+    from burn.train.evaluation import *
     from burn.train.fitting import *
     from burn.train.history import *
+    from burn.train.metrics import *
     from burn.train.stopping import *
 
 _FAMILIES: Final[dict[str, tuple[str, ...]]] = {
+    "averages": ("Mean", "MeanAbsoluteError", "MeanSquaredError", "Perplexity"),
+    "classification": ("Accuracy", "ConfusionMatrix", "FBetaScore", "Precision", "Recall"),
+    "evaluation": ("evaluate",),
     "fitting": ("fit",),
     "history": ("History",),
+    "metrics": ("Metric",),
     "stopping": ("EarlyStopping",),
 }
 """The public names of each module of this package, which is imported when one of them is used."""
