@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import operator
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 __all__ = ["Parts", "map_leaves", "taken_apart"]
+
+_LEAVES: Final = frozenset({np.ndarray, int, float, bool, str, bytes})
+"""Classes of most leaves, found without looking at what else they might be."""
 
 
 class Parts(NamedTuple):
@@ -15,44 +21,49 @@ class Parts(NamedTuple):
 
     Attributes
     ----------
-    names : list of str
-        How each child is written after the name of the container: ``['image']``, ``[0]`` or
-        ``.image``.
-    children : list
-        The children.
+    keys : list
+        What tells its children apart: keys, indices, or names of attributes.
     rebuild : callable
         From other children to a container of the same class; a mapping that is neither a dict nor
         an OrderedDict becomes a dict.
+    child : callable
+        ``child(x, key)`` returns the child of a container of this class.
+    path : str
+        How a child is written after the name of the container: ``[{!r}]`` or ``.{}``.
     """
 
-    names: list[str]
-    children: list[Any]
+    keys: list[Any]
     rebuild: Callable[[list[Any]], Any]
+    child: Callable[[Any, Any], Any]
+    path: str
+
+    def name(self, container: str, key: Any) -> str:
+        """How a child of a container with a name is written."""
+        return container + self.path.format(key)
 
 
 def taken_apart(x: Any) -> Parts | None:
     """The parts of a container; None for any other object."""
     kind = x.__class__
-    if isinstance(x, Mapping):
+    if kind in _LEAVES:
+        return None
+    if kind is dict or isinstance(x, Mapping):
         keys = list(x)
         make = kind if kind.__name__ == "OrderedDict" else dict
         return Parts(
-            [f"[{key!r}]" for key in keys],
-            [x[key] for key in keys],
+            keys,
             lambda children: make(zip(keys, children, strict=True)),
+            operator.getitem,
+            "[{!r}]",
         )
     if isinstance(x, (tuple, list)):
         if hasattr(kind, "_fields"):
-            return Parts([f".{name}" for name in kind._fields], list(x), kind._make)
-        make = list if isinstance(x, list) else tuple
-        return Parts([f"[{index}]" for index in range(len(x))], list(x), make)
+            return Parts(list(kind._fields), kind._make, getattr, ".{}")
+        sequence = list if isinstance(x, list) else tuple
+        return Parts(list(range(len(x))), sequence, operator.getitem, "[{!r}]")
     if dataclasses.is_dataclass(kind):
         fields = [field.name for field in dataclasses.fields(kind)]
-        return Parts(
-            [f".{name}" for name in fields],
-            [getattr(x, name) for name in fields],
-            lambda children: _replaced(x, fields, children),
-        )
+        return Parts(fields, lambda children: _replaced(x, fields, children), getattr, ".{}")
     return None
 
 
@@ -70,8 +81,5 @@ def map_leaves(function: Callable[[Any, str], Any], x: Any, name: str) -> Any:
     if parts is None:
         return function(x, name)
     return parts.rebuild(
-        [
-            map_leaves(function, child, name + key)
-            for key, child in zip(parts.names, parts.children, strict=True)
-        ]
+        [map_leaves(function, parts.child(x, key), parts.name(name, key)) for key in parts.keys]
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burn.errors import ExportError
+from burn.errors import OperandTypeError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -69,27 +69,30 @@ def is_array(x: Any) -> bool:
 
 
 def as_array(x: Any) -> npt.NDArray[Any] | Any:
-    """A NumPy array in the memory of an array; a tensor where the host cannot read that."""
+    """A NumPy array of an array, in its memory if possible; a tensor if the host cannot read it.
+
+    Raises
+    ------
+    ExportError
+        If it cannot be read, such as a PyTorch tensor that requires a gradient.
+    OperandTypeError
+        If NumPy does not read it as an array.
+    """
     if isinstance(x, np.ndarray):
         return x
-    if not hasattr(x, "__dlpack__"):
-        if hasattr(x, "__array__") or hasattr(x, "__array_interface__"):
-            return np.asarray(x)
-        return _as_tensor(x)
-    from burn.backend.dlpack import import_host, is_readable
-
     try:
-        if not is_readable(x.__dlpack_device__()):
-            return _as_tensor(x)
-        return import_host(x).array
-    except ExportError:
-        array = np.asarray(x) if hasattr(x, "__array__") else None
-        if array is None or array.dtype == object:
-            raise
+        array = np.asarray(x)
+    except Exception:  # noqa: BLE001 — any library may raise anything; DLPack says more
+        array = None
+    if array is not None:
+        if array.dtype == object and not array.ndim:
+            raise OperandTypeError(f"NumPy cannot read an object of type {type(x).__name__}")
         return array
+    if hasattr(x, "__dlpack__"):
+        from burn.backend.dlpack import import_host, is_readable
 
-
-def _as_tensor(x: Any) -> Any:
+        if is_readable(x.__dlpack_device__()):
+            return import_host(x).array
     from burn.functions.creation import asarray
 
     return asarray(x)

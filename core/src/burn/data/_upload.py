@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
+import burn.tensor.tensor  # noqa: F401 — without it Dispatch would make tensors of no user's class
 from burn.data._containers import map_leaves
 from burn.data._rows import Numbers, as_array, is_tensor
 from burn.dtype import DType

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -113,35 +113,34 @@ def _absent(values: list[Any], name: str) -> None:
 
 
 def _joined_containers(values: list[Any], first: Parts, name: str) -> Any:
-    """Containers with the names of the first one, as one with the batches of its fields."""
-    columns: list[list[Any]] = [[] for _ in first.names]
-    kind = values[0].__class__
+    """Containers with the keys of the first one, as one with the batches of its children."""
+    kind, keys, child = values[0].__class__, first.keys, first.child
     for one in values:
-        parts = taken_apart(one)
-        if parts is None or one.__class__ is not kind or set(parts.names) != set(first.names):
+        if one.__class__ is not kind or not _has_keys(one, keys):
             raise OperandTypeError(
-                f"{name} is {_described(values[0], first)} in one example and "
-                f"{_described(one, parts)} in another",
+                f"{name} is {_described(values[0])} in one example and {_described(one)} in "
+                "another",
                 hint=_OWN_FUNCTION,
                 operation="collate",
             )
-        children = parts.children
-        if parts.names != first.names:  # a dict in another order
-            found = dict(zip(parts.names, children, strict=True))
-            children = [found[key] for key in first.names]
-        for column, child in zip(columns, children, strict=True):
-            column.append(child)
     return first.rebuild(
-        [_joined(column, name + key) for column, key in zip(columns, first.names, strict=True)]
+        [_joined([child(one, key) for one in values], first.name(name, key)) for key in keys]
     )
 
 
-def _described(x: Any, parts: Parts | None) -> str:
-    if parts is None:
-        return f"of type {type(x).__name__}"
-    if isinstance(x, list):
-        return f"a list of {len(x)}"
-    return f"a {type(x).__name__} of {', '.join(parts.names) or 'nothing'}"
+def _has_keys(x: Any, keys: list[Any]) -> bool:
+    """Whether a container of the class of another one has its keys, in any order."""
+    if isinstance(x, Mapping):
+        return len(x) == len(keys) and all(key in x for key in keys)
+    return not isinstance(x, (tuple, list)) or len(x) == len(keys)
+
+
+def _described(x: Any) -> str:
+    if isinstance(x, (tuple, list)):
+        return f"a {type(x).__name__} of {len(x)}"
+    if isinstance(x, Mapping):
+        return f"a {type(x).__name__} of {', '.join(map(repr, x)) or 'nothing'}"
+    return f"of type {type(x).__name__}"
 
 
 def _stacked(values: list[Any], name: str) -> Any:
@@ -159,7 +158,7 @@ def _stacked(values: list[Any], name: str) -> Any:
         if one.shape != shape:
             raise _ragged(name, shape, one.shape)
         if one.dtype != dtype:
-            dtype = _common_dtype(arrays, name)
+            dtype = _common_dtype(values, arrays, name)
     batch = np.empty((len(arrays), *shape), dtype)
     for index, one in enumerate(arrays):
         batch[index] = one
@@ -183,10 +182,13 @@ def _array(x: Any) -> Any:
     return as_array(x)
 
 
-def _common_dtype(arrays: list[npt.NDArray[Any]], name: str) -> np.dtype[Any]:
-    """The dtype to which NumPy promotes those of all examples."""
+def _common_dtype(values: list[Any], arrays: list[npt.NDArray[Any]], name: str) -> np.dtype[Any]:
+    """The dtype to which NumPy promotes those of all examples; Python numbers have none."""
+    pairs = list(zip(values, arrays, strict=True))
+    dtypes = {array.dtype for value, array in pairs if type(value) not in _NUMBERS}
+    numbers = {type(value) for value, _ in pairs if type(value) in _NUMBERS}
     try:
-        return np.result_type(*{one.dtype for one in arrays})
+        return np.result_type(*dtypes, *[kind(0) for kind in numbers])
     except TypeError as error:
         raise OperandTypeError(f"{name}: {error}", operation="collate") from None
 
@@ -211,31 +213,22 @@ def _stacked_tensors(values: list[Any], name: str) -> Any:
     return stack(tensors)
 
 
-def _of_numbers(values: list[Any], name: str) -> npt.NDArray[Any]:
+def _of_numbers(values: list[Any], name: str) -> Any:
     """Python numbers as an array of the widest dtype of their kind."""
     types = set(map(type, values))
-    if not types.issubset(_NUMBERS):
-        if all(issubclass(one, _NUMBERS) and not issubclass(one, np.generic) for one in types):
-            return _of_numbers([_plain(one) for one in values], name)  # such as of an IntEnum
-        return _with_arrays(values, name)  # type: ignore[no-any-return]  # arrays that the host reads
-    return _numbers_array(values, max(types, key=_NUMBERS.index), name)
+    if types.issubset(_NUMBERS):
+        return _numbers_array(values, max(types, key=_NUMBERS.index), name)
+    if any(one is None for one in values):
+        return _absent(values, name)
+    if all(issubclass(one, _NUMBERS) and not issubclass(one, np.generic) for one in types):
+        return _of_numbers([_plain(one) for one in values], name)  # such as of an IntEnum
+    return _stacked(values, name)
 
 
 def _plain(number: Any) -> Any:
     """A number of a subclass as one of the class."""
     kind: Any = next(kind for kind in _NUMBERS if isinstance(number, kind))
     return kind(number)
-
-
-def _with_arrays(values: list[Any], name: str) -> Any:
-    """Python numbers in some examples and arrays in others: the dtype is that of the arrays."""
-    arrays = [one for one in values if not isinstance(one, _NUMBERS) or isinstance(one, np.generic)]
-    if any(one is None for one in arrays):
-        return _absent(values, name)
-    if all(isinstance(one, (np.generic, np.ndarray)) for one in arrays):
-        kinds = {one.dtype for one in arrays} | {one for one in values if type(one) in _NUMBERS}
-        return _stacked([np.asarray(one, np.result_type(*kinds)) for one in values], name)
-    return _stacked(values, name)
 
 
 def _numbers_array(values: Any, kind: type, name: str) -> npt.NDArray[Any]:

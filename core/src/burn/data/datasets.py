@@ -101,7 +101,8 @@ class Arrays(_Dataset):
     *arrays : array or tensor
         The arrays: of NumPy (also a `numpy.memmap`, of which only the rows of a batch are read), of
         PyTorch, columns of a data frame, or tensors of burn. An example is a tuple of their
-        elements, of one array the element itself. One mapping stands for named arrays.
+        elements, of one array the element itself. One mapping stands for named arrays. A batch has
+        a list of the elements of an array of strings or objects.
     **named : array or tensor
         The arrays with names: an example is a dict.
 
@@ -187,8 +188,10 @@ def _as_column(x: Any, name: str, operation: str = "Arrays") -> Any:
 
 
 def _rows(array: Any, indices: npt.NDArray[np.intp]) -> Any:
-    """Rows of an array as a new array, of a tensor on its device."""
+    """Rows of an array as a new array, of strings as a list, of a tensor on its device."""
     if isinstance(array, np.ndarray):
+        if array.dtype.kind in "OSTU":
+            return array[indices].tolist()
         # `take` is faster, but copies all of an array that is not contiguous.
         if array.__class__ is np.ndarray and array.flags.c_contiguous:
             return array.take(indices, axis=0)
