@@ -9,11 +9,15 @@ from burn.lazy_names import modules_of, resolver
 if TYPE_CHECKING:
     from burn.data.collating import *
     from burn.data.datasets import *
+    from burn.data.loader import *
+    from burn.data.randomness import *
     from burn.data.splitting import *
 
 _FAMILIES: Final = {
     "collating": ("collate",),
     "datasets": ("Arrays", "Concatenated", "Mapped", "Subset", "Windows"),
+    "loader": ("DataLoader",),
+    "randomness": ("rng",),
     "splitting": ("split",),
 }
 """The public names of each module of this package, which is imported when one of them is used."""
