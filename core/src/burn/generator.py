@@ -31,6 +31,7 @@ __all__ = [
     "reserved_by",
     "seed",
     "set_state",
+    "states",
 ]
 
 Key: TypeAlias = tuple[str, DeviceId]
@@ -83,6 +84,12 @@ def set_state(device: Key, state: GeneratorState) -> None:
     """Set the state of the generator of a device."""
     with _lock:
         _states[device] = state
+
+
+def states() -> dict[Key, GeneratorState]:
+    """The states of the generators of all devices that have drawn numbers or were seeded."""
+    with _lock:
+        return dict(_states)
 
 
 def reserve(device: Key, words: int) -> GeneratorState:

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 from burn.lazy_names import modules_of, resolver
 
-_FAMILIES: Final[dict[str, tuple[str, ...]]] = {}
+if TYPE_CHECKING:
+    from burn.store.files import *
+
+if TYPE_CHECKING:
+    from burn.store.checkpoints import *
+
+_FAMILIES: Final = {
+    "checkpoints": ("Checkpoint", "Checkpoints"),
+}
 """The public names of each module of this package, which is imported when one of them is used."""
 
 _MODULE_OF: Final = modules_of(_FAMILIES)

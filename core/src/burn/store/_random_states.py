@@ -1,0 +1,149 @@
+"""The states of random generators: of all devices, of Python's `random`, and of NumPy."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from burn.devices import Device
+from burn.errors import DeviceUnavailableError, PluginError
+from burn.generator import GeneratorState, set_state, states
+from burn.plugins import registry
+from burn.store._values import MalformedError
+
+__all__ = ["generator_like", "generator_state", "is_generator", "random_states", "restorer"]
+
+_log = logging.getLogger("burn")
+
+_LIMITS: Final = {
+    "MT19937": ("state", "pos", 624),
+    "Philox": ("", "buffer_pos", 4),
+}
+"""Of NumPy's bit generators with a buffer: where its position stands, its name and its largest.
+
+NumPy itself would read beyond the buffer.
+"""
+
+_BIT_GENERATORS: Final = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+
+
+def random_states() -> dict[str, Any]:
+    """The states of the generators, by ``devices``, ``python`` and ``numpy``."""
+    from numpy.random import get_state  # imported here, as not every program draws from it
+
+    found = states()
+    names = {
+        device.generator: device.name
+        for entry in (registry.entries.values() if found else ())
+        for device in list(entry.handles.values())
+    }
+    return {
+        "devices": {
+            name: {"seed": found[key].seed, "offset": found[key].offset}
+            for key, name in names.items()
+            if key in found
+        },
+        "python": random.getstate(),
+        "numpy": _listed(get_state(legacy=False)),  # noqa: NPY002 — users draw from it
+    }
+
+
+def _listed(state: Any) -> Any:
+    """A state of a generator of NumPy with lists instead of arrays."""
+    if isinstance(state, Mapping):
+        return {key: _listed(one) for key, one in state.items()}
+    return state.tolist() if isinstance(state, np.ndarray) else state
+
+
+def restorer(saved: Any) -> Callable[[], None]:
+    """A function that sets the states that `random_states` returned, which are checked here.
+
+    The state of a device that is not there is left out, as its numbers cannot be drawn.
+
+    Raises
+    ------
+    MalformedError
+        If these are no such states.
+    """
+    from numpy.random import MT19937, RandomState, set_state as set_numpy_state
+
+    try:
+        devices, python, numpy_state = saved["devices"], saved["python"], saved["numpy"]
+        of_devices = [
+            (str(name), GeneratorState(_word(one["seed"]), _word(one["offset"])))
+            for name, one in devices.items()
+        ]
+        random.Random().setstate(python)  # noqa: S311 — it only checks the state
+        _check_position(numpy_state)
+        if numpy_state["bit_generator"] == "MT19937":
+            RandomState(MT19937(0)).set_state(numpy_state)
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
+        raise MalformedError(f"no states of random generators: {error!r}") from None
+
+    def restore() -> None:
+        for name, state in of_devices:
+            try:
+                device = Device(name)
+            except (DeviceUnavailableError, PluginError) as error:
+                _log.info("the random state of %s is not restored: %s", name, error)
+            else:
+                set_state(device.generator, state)
+        random.setstate(python)
+        set_numpy_state(numpy_state)  # noqa: NPY002 — likewise
+
+    return restore
+
+
+def _word(number: Any) -> int:
+    if number.__class__ is not int or not 0 <= number < 1 << 64:
+        raise ValueError(f"{number!r} is no unsigned integer of 64 bits")
+    return int(number)
+
+
+def _check_position(state: Mapping[str, Any]) -> None:
+    """Raise ValueError if the state of a bit generator points beyond its buffer."""
+    inside, name, most = _LIMITS.get(state["bit_generator"], ("", "", 0))
+    if name:
+        position = (state[inside] if inside else state)[name]
+        if position.__class__ is not int or not 0 <= position <= most:
+            raise ValueError(f"{name} is {position!r}, and at most {most}")
+
+
+def is_generator(value: object) -> bool:
+    """Whether it is a `numpy.random.Generator`."""
+    import sys
+
+    module = sys.modules.get("numpy.random")  # without it there is no such object
+    return module is not None and isinstance(value, module.Generator)
+
+
+def generator_state(generator: Any) -> dict[str, Any]:
+    """The state of a generator of NumPy."""
+    state: dict[str, Any] = _listed(generator.bit_generator.state)
+    return state
+
+
+def generator_like(state: Any) -> Any:
+    """A new generator of NumPy with a state.
+
+    Raises
+    ------
+    MalformedError
+        If it is no state of one.
+    """
+    from numpy import random as numpy_random
+
+    kind = state.get("bit_generator") if isinstance(state, dict) else None
+    if kind not in _BIT_GENERATORS:
+        raise MalformedError(f"no generator of NumPy: {kind!r}")
+    generator = numpy_random.Generator(getattr(numpy_random, kind)(0))
+    try:
+        _check_position(state)
+        generator.bit_generator.state = state
+    except (LookupError, OverflowError, TypeError, ValueError) as error:
+        raise MalformedError(f"no state of {kind}: {error!r}") from None
+    return generator
