@@ -16,7 +16,7 @@ from burn.tensor.tensor import Tensor
 if TYPE_CHECKING:
     from burn.aliases import Shape
 
-__all__ = ["LoadReport", "load"]
+__all__ = ["LoadReport", "compared", "converted", "load"]
 
 _OPERATION = "Module.load_state_dict"
 
@@ -78,32 +78,50 @@ def load(tensors: dict[str, Tensor], state: Any, *, strict: bool) -> LoadReport:
             hint="Pass what state_dict() returned",
             operation=_OPERATION,
         )
-    report = LoadReport(
-        [path for path in tensors if path not in state],
-        [path for path in state if path not in tensors],
-    )
-    values = {}
-    for path, tensor in tensors.items():
-        if path in state:
-            value = state[path]
-            shape = tuple(getattr(value, "shape", ()))
-            if shape != tensor.shape:
-                report.mismatched[path] = (tensor.shape, shape)
-            else:
-                values[path] = _converted(value, tensor, path)
-    if strict and report:
-        raise ArgumentError(
-            f"the state does not fit the module: {report.describe()}",
-            hint="Rename the paths of the state; strict=False loads what fits, and returns the "
-            "rest in a report",
-            operation=_OPERATION,
-        )
+    given = {path: state[path] for path in tensors if path in state}
+    shapes = {path: tuple(getattr(given.get(path), "shape", ())) for path in state}
+    report = compared(tensors, shapes, strict=strict, operation=_OPERATION)
+    values = {
+        path: converted(value, tensors[path], path, _OPERATION)
+        for path, value in given.items()
+        if path not in report.mismatched
+    }
     for path, value in values.items():
         tensors[path].assign(value)
     return report
 
 
-def _converted(value: Any, tensor: Tensor, path: str) -> Tensor:
+def compared(
+    tensors: Mapping[str, Tensor], shapes: Mapping[str, Shape], *, strict: bool, operation: str
+) -> LoadReport:
+    """What of a state does not fit tensors; a tensor at several paths may be there under one.
+
+    Raises
+    ------
+    ArgumentError
+        If `strict` and something does not fit.
+    """
+    found = {id(tensor) for path, tensor in tensors.items() if path in shapes}
+    report = LoadReport(
+        [path for path, x in tensors.items() if path not in shapes and id(x) not in found],
+        [path for path in shapes if path not in tensors],
+        {
+            path: (x.shape, shapes[path])
+            for path, x in tensors.items()
+            if path in shapes and shapes[path] != x.shape
+        },
+    )
+    if strict and report:
+        raise ArgumentError(
+            f"the state does not fit the module: {report.describe()}",
+            hint="Rename the paths of the state; strict=False loads what fits, and returns the "
+            "rest in a report",
+            operation=operation,
+        )
+    return report
+
+
+def converted(value: Any, tensor: Tensor, path: str, operation: str) -> Tensor:
     """A value with the dtype of a tensor, on its hardware; no fraction for an integer."""
     device = tensor.device.hardware
     if isinstance(value, Tensor):
@@ -114,7 +132,7 @@ def _converted(value: Any, tensor: Tensor, path: str) -> Tensor:
         except TypeError as error:
             raise OperandTypeError(
                 f"{path} is an object of type {type(value).__name__}, no tensor or array: {error}",
-                operation=_OPERATION,
+                operation=operation,
             ) from error
     if isinstance(tensor.dtype, QDType):
         if not found.dtype.is_float:
@@ -122,15 +140,15 @@ def _converted(value: Any, tensor: Tensor, path: str) -> Tensor:
         return found.astype(tensor.dtype)
     if isinstance(found.dtype, QDType):
         found = found.dequantize()
-    converted = found.astype(tensor.dtype)
+    result = found.astype(tensor.dtype)
     is_rounded = found.dtype.is_float and not tensor.dtype.is_float
-    if is_rounded and not all_of(converted.astype(found.dtype) == found):
+    if is_rounded and not all_of(result.astype(found.dtype) == found):
         raise DTypeError(
             f"{path} has dtype {tensor.dtype}, and the state fractions",
             hint="Convert it with .astype() if that is meant",
-            operation=_OPERATION,
+            operation=operation,
         )
-    return converted
+    return result
 
 
 def _some(paths: list[str]) -> str:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Final
 from burn.lazy_names import modules_of, resolver
 
 if TYPE_CHECKING:
-    from burn.store.files import *
-
-if TYPE_CHECKING:
     from burn.store.checkpoints import *
+    from burn.store.files import *
 
 _FAMILIES: Final = {
     "checkpoints": ("Checkpoint", "Checkpoints"),
+    "files": ("load", "load_into", "read_metadata", "save"),
 }
 """The public names of each module of this package, which is imported when one of them is used."""
 

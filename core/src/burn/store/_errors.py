@@ -10,7 +10,10 @@ from typing import Final
 
 from burn.errors import StoreError
 
-__all__ = ["failure", "os_errors"]
+__all__ = ["AGAIN", "failure", "os_errors"]
+
+AGAIN: Final = "Copy, download or save it again"
+"""What to do about a damaged file."""
 
 _HINTS: Final = {
     errno.ENOSPC: "Free space on the disk, and try again",

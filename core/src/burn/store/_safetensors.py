@@ -1,0 +1,144 @@
+"""Files of the format safetensors, through its library."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from burn.errors import StoreError
+from burn.store._encoding import DTYPES, Encoding, encoded
+from burn.store._errors import AGAIN, failure
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from burn.aliases import Shape
+    from burn.dtype import DType
+    from burn.tensor_data import TensorData
+
+__all__ = ["FORMAT", "SafetensorsFile", "write_host"]
+
+FORMAT: Final = {"format": "pt"}
+"""Metadata without which the library transformers refuses a file: names and shapes of PyTorch."""
+
+_OS_ERROR: Final = re.compile(r"(?:os error|code:) (\d+)")
+"""The number of an error of the operating system, in the words of the library."""
+
+
+def write_host(
+    path: Path, values: Mapping[str, TensorData], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write values of the host into a file, which is neither synced nor renamed.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    values : mapping of str to TensorData
+        Values by names, quantized or not, of which `part_names` gives different names.
+    metadata : mapping of str to str, optional
+        What else the file holds.
+
+    Raises
+    ------
+    OSError
+        Of the operating system.
+    StoreError
+        If the library is not installed, or refuses.
+    """
+    module = _library("numpy")
+    arrays = encoded(values)
+    own = Encoding.of((name, data.dtype) for name, data in values.items()).metadata
+    with _library_errors(path, "cannot be written"):
+        module.save_file(arrays, str(path), {**FORMAT, **(metadata or {}), **own})
+
+
+class SafetensorsFile:
+    """An open file, of which a tensor is read when it is asked for.
+
+    The library has checked, when it opens the file, that the header is sound and that the file has
+    the length of all tensors.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Attributes
+    ----------
+    metadata : dict of str to str
+        The metadata.
+    names : list of str
+        The names of the tensors.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        opened = _library("").safe_open
+        with _library_errors(path, "is damaged, or no safetensors file"):
+            try:
+                # Memory that is mapped ends the process where another one shortens the file.
+                self._file = opened(str(path), "np", backend="pread")
+            except TypeError:  # the library before 0.8 maps memory
+                self._file = opened(str(path), "np")
+            self.metadata: dict[str, str] = self._file.metadata() or {}
+            self.names: list[str] = list(self._file.keys())
+
+    def path_of(self, name: str) -> Path:
+        """The file that has a tensor."""
+        del name
+        return self.path
+
+    def info(self, name: str) -> tuple[Shape, DType | str]:
+        """Shape and dtype of a tensor; the format's name of a dtype that we do not have."""
+        with _library_errors(self.path, f"{name} cannot be read"):
+            found = self._file.get_slice(name)
+            dtype = found.get_dtype()
+            return tuple(found.get_shape()), DTYPES.get(dtype, dtype)
+
+    def array(self, name: str) -> npt.NDArray[Any]:
+        """The values of a tensor."""
+        with _library_errors(self.path, f"{name} cannot be read"):
+            array: npt.NDArray[Any] = self._file.get_tensor(name)
+            return array
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.__exit__(None, None, None)
+
+
+def _library(module: str) -> Any:
+    """The library safetensors, or a module of it.
+
+    Raises
+    ------
+    StoreError
+        If it is not installed.
+    """
+    try:
+        import safetensors.numpy
+    except ImportError as error:
+        raise StoreError(
+            f"the library safetensors is not there: {error}",
+            hint='pip install "burn-core[store]"',
+        ) from error
+    return getattr(safetensors, module) if module else safetensors
+
+
+@contextmanager
+def _library_errors(path: Path, rule: str) -> Iterator[None]:
+    """Raise what the library raises as `StoreError`; errors of the system with their number."""
+    try:
+        yield
+    except (OSError, MemoryError):
+        raise
+    except Exception as error:
+        found = _OS_ERROR.search(str(error))
+        if found:
+            number = int(found[1])
+            raise OSError(number, os.strerror(number), str(path)) from error
+        raise failure("", path, f"{rule}: {error}", AGAIN) from error

@@ -1,0 +1,193 @@
+"""Which format a path has: a file of safetensors or PyTorch, an index of shards, or a folder."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from burn.store._errors import AGAIN, failure
+from burn.store._safetensors import SafetensorsFile
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from burn.aliases import Shape
+    from burn.dtype import DType
+
+__all__ = ["INDEX", "Source", "open_source", "read_index"]
+
+INDEX: Final = ".index.json"
+"""How the name of an index of shards ends, after that of the whole file."""
+
+_INDEX_BYTES: Final = 100_000_000
+"""The most bytes of an index; safetensors has this limit for its headers."""
+
+_TORCH_BEGINS: Final = (b"PK\x03\x04", b"\x80")
+"""How files of PyTorch begin: archives, and pickles."""
+
+_IN_FOLDER: Final = ("*.safetensors" + INDEX, "*.safetensors", "*.bin" + INDEX, "*.bin", "*.p*t*")
+"""What is looked for in a folder, in this order."""
+
+
+class Source(Protocol):
+    """Arrays by names, as a file has them.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    metadata : dict of str to str
+        The metadata of the file.
+    names : list of str
+        The names of the arrays.
+    """
+
+    path: Path
+    metadata: dict[str, str]
+    names: list[str]
+
+    def path_of(self, name: str) -> Path:
+        """The file that has an array."""
+
+    def info(self, name: str) -> tuple[Shape, DType | str]:
+        """Shape and dtype of an array; the format's name of a dtype that we do not have."""
+
+    def array(self, name: str) -> npt.NDArray[Any]:
+        """The values of an array, in memory that nothing else refers to."""
+
+    def close(self) -> None:
+        """Close the files."""
+
+
+def open_source(path: Path) -> Source:
+    """The arrays of a file or folder.
+
+    Parameters
+    ----------
+    path : Path
+        A file, an index, a folder that has one of these, or the name that a sharded file has
+        without its shards.
+
+    Raises
+    ------
+    OSError
+        Of the operating system. `StoreError` if it has no tensors, or is damaged.
+    """
+    index = path.with_name(path.name + INDEX)
+    if not path.exists() and index.exists():
+        return _Shards(index)
+    mode = path.stat().st_mode
+    if stat.S_ISDIR(mode):
+        return open_source(_in_folder(path))
+    if not stat.S_ISREG(mode):
+        raise failure("", path, "is a device or a pipe, and no file", "Name a file")
+    if path.name.endswith(".json"):
+        return _Shards(path)
+    return _open_file(path)
+
+
+def read_index(path: Path) -> tuple[dict[str, str], dict[str, str]]:
+    """The metadata of an index, of those that are text, and the name of the file of each array.
+
+    Raises
+    ------
+    OSError
+        Of the operating system. `StoreError` if it is no index, or names a file elsewhere.
+    """
+    if path.stat().st_size > _INDEX_BYTES:
+        raise failure("", path, f"has more than {_INDEX_BYTES} bytes, too many for an index", AGAIN)
+    try:
+        content = json.loads(path.read_text("utf-8"), object_pairs_hook=_unique)
+        metadata, shards = content.get("metadata", {}), content["weight_map"]
+        texts = {key: one for key, one in metadata.items() if isinstance(one, str)}
+        names = [*shards, *shards.values()]
+    except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
+        raise failure(
+            "",
+            path,
+            f"is no index of a sharded file ({type(error).__name__}: {error})",
+            'It is JSON with a "weight_map" from names of tensors to names of files',
+        ) from error
+    for name in names:
+        if not isinstance(name, str):
+            raise failure("", path, f"names {name!r}, which is no text", AGAIN)
+    for name in set(shards.values()):
+        if name in {"", ".", ".."} or any(one in name for one in "/\\:\0"):
+            raise failure(
+                "",
+                path,
+                f"names the file {name!r}, which may be outside of its folder",
+                "Files of an index lie beside it: be careful with what made it",
+            )
+    return texts, shards
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; an error if a key is there twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has a key twice")
+    return found
+
+
+def _in_folder(folder: Path) -> Path:
+    """The one file of tensors in a folder."""
+    for pattern in _IN_FOLDER:
+        found = sorted(folder.glob(pattern))
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = ", ".join([one.name for one in found])
+            raise failure("", folder, f"has {names}", "Name one of them")
+    raise failure("", folder, "has no file of tensors", f"These are {', '.join(_IN_FOLDER)}")
+
+
+def _open_file(path: Path) -> Source:
+    with path.open("rb") as file:
+        begin = file.read(32)
+    if not begin:
+        raise failure("", path, "is empty", AGAIN)
+    if begin.startswith(b"version https://git-lfs"):
+        raise failure("", path, "refers to a file of Git LFS", "Fetch it: git lfs pull")
+    if begin[8:9] != b"{" and begin.startswith(_TORCH_BEGINS):
+        from burn.store._torch_files import TorchFile  # few programs need it
+
+        return TorchFile(path)
+    return SafetensorsFile(path)
+
+
+class _Shards:
+    """The files of an index, each opened when an array of it is asked for."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.metadata, self._files = read_index(path)
+        self.names = list(self._files)
+        self._open: dict[str, tuple[Source, set[str]]] = {}
+
+    def path_of(self, name: str) -> Path:
+        return self.path.with_name(self._files[name])
+
+    def info(self, name: str) -> tuple[Shape, DType | str]:
+        return self._shard(name).info(name)
+
+    def array(self, name: str) -> npt.NDArray[Any]:
+        return self._shard(name).array(name)
+
+    def close(self) -> None:
+        for source, _ in self._open.values():
+            source.close()
+
+    def _shard(self, name: str) -> Source:
+        file, path = self._files[name], self.path_of(name)
+        if file not in self._open:
+            if not path.is_file():
+                raise failure("", path, f"is missing, which {self.path.name} names", AGAIN)
+            source = _open_file(path)
+            self._open[file] = source, set(source.names)
+        source, names = self._open[file]
+        if name not in names:
+            raise failure("", path, f"lacks {name}, which {self.path.name} says it has", AGAIN)
+        return source

@@ -1,0 +1,177 @@
+"""Files of PyTorch, through PyTorch, which is to read tensors and nothing else."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from burn.backend.dlpack import import_host
+from burn.dtype import DType
+from burn.errors import StoreError
+from burn.store._errors import AGAIN, failure
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from burn.aliases import Shape
+
+__all__ = ["TorchFile"]
+
+_SAFE: Final = (2, 6)
+"""The first version of PyTorch whose weights_only runs no code (CVE-2025-32434)."""
+
+_STATES: Final = ("state_dict", "model", "model_state_dict", "module")
+"""Keys under which checkpoints of PyTorch have the state of the model, the first ones first."""
+
+_DTYPES: Final = {f"torch.{dtype.name}": dtype for dtype in DType.members()}
+"""Our dtypes by PyTorch's names."""
+
+
+class TorchFile:
+    """The tensors that ``torch.save`` wrote: a state, or one in a dictionary with others.
+
+    What is no tensor is left out. The memory of an archive is mapped.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.metadata: dict[str, str] = {}
+        self._tensors = _state_in(_loaded(path), path)
+        self.names = list(self._tensors)
+        self._bytes = path.stat().st_size
+
+    def path_of(self, name: str) -> Path:
+        """The file."""
+        del name
+        return self.path
+
+    def info(self, name: str) -> tuple[Shape, DType | str]:
+        """Shape and dtype of a tensor; PyTorch's name of what we do not have."""
+        tensor = self._tensors[name]
+        shape = tuple(tensor.shape)
+        for kind in ("is_quantized", "is_sparse", "is_meta", "is_nested"):
+            if getattr(tensor, kind):
+                return shape, f"a {kind[3:]} tensor of PyTorch"
+        if str(tensor.layout) != "torch.strided":
+            return shape, str(tensor.layout)
+        return shape, _DTYPES.get(str(tensor.dtype), str(tensor.dtype))
+
+    def array(self, name: str) -> npt.NDArray[Any]:
+        """A copy of the values of a tensor."""
+        tensor = self._tensors[name].detach().resolve_conj().resolve_neg()
+        if tensor.nbytes > self._bytes:
+            raise failure(
+                "",
+                self.path,
+                f"{name} has {tensor.nbytes} bytes, and the file {self._bytes}",
+                "Its elements share memory: save a copy of it",
+            )
+        return np.array(import_host(tensor).array, order="C")
+
+    def close(self) -> None:
+        """Let the tensors go, and the memory that is mapped."""
+        self._tensors = {}
+
+
+def _loaded(path: Path) -> Any:
+    """What the file has, if it is tensors, containers, numbers and text."""
+    try:
+        torch = importlib.import_module("torch")  # core does without
+    except ImportError as error:
+        raise StoreError(
+            f"{path}: is a file of PyTorch, which is not there: {error}",
+            hint="pip install torch; or convert the file where PyTorch is: "
+            "safetensors.torch.save_file(state, path)",
+        ) from error
+    if tuple(map(int, torch.__version__.split(".")[:2])) < _SAFE:
+        raise failure(
+            "",
+            path,
+            f"PyTorch {torch.__version__} may run code that is in such files",
+            "pip install --upgrade torch",
+        )
+    is_archive = zipfile.is_zipfile(path)
+    if is_archive:
+        _check_archive(path)
+    try:
+        return torch.load(str(path), map_location="cpu", weights_only=True, mmap=is_archive)
+    except (OSError, MemoryError):
+        raise
+    except pickle.UnpicklingError as error:
+        raise failure(
+            "",
+            path,
+            f"has more than tensors and containers, and is not read: {_first_line(error)}",
+            "Loading it would run code. If you trust it, load it with PyTorch, and pass the "
+            "state to load_state_dict() or burn.store.save()",
+        ) from error
+    except Exception as error:  # PyTorch raises anything for a damaged file
+        raise failure(
+            "", path, f"is damaged, or no file of PyTorch: {_first_line(error)}", AGAIN
+        ) from error
+
+
+def _check_archive(path: Path) -> None:
+    """Check that nothing is compressed: PyTorch would map compressed bytes as numbers."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            is_plain = all(
+                one.compress_type == zipfile.ZIP_STORED and one.file_size == one.compress_size
+                for one in archive.infolist()
+            )
+    except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
+        raise failure("", path, f"is a damaged archive: {error}", AGAIN) from error
+    if not is_plain:
+        raise failure("", path, "is a compressed archive; torch.save writes none", AGAIN)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0][:300]
+
+
+def _state_in(content: Any, path: Path) -> dict[str, Any]:
+    """The tensors by names in what a file has."""
+
+    def tensors(value: Any) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            return {}
+        return {
+            key: one
+            for key, one in value.items()
+            if isinstance(key, str) and hasattr(one, "is_sparse")  # a tensor of PyTorch
+        }
+
+    if not isinstance(content, Mapping):
+        raise failure(
+            "",
+            path,
+            f"has an object of type {type(content).__name__}, and no state",
+            "Save state_dict() of the model with PyTorch",
+        )
+    for key in _STATES:
+        if found := tensors(content.get(key)):
+            return found
+    if found := tensors(content):
+        return found
+    nested = {key: found for key, one in content.items() if (found := tensors(one))}
+    if len(nested) == 1:
+        return next(iter(nested.values()))
+    raise failure(
+        "",
+        path,
+        f"has the keys {', '.join(map(repr, content))}, "
+        + (f"and tensors in {', '.join(map(repr, nested))}" if nested else "and no tensors"),
+        "Load it with torch.load(path, weights_only=True), and pass the state of the model to "
+        "load_state_dict() or burn.store.save()",
+    )
