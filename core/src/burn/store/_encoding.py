@@ -36,7 +36,7 @@ from burn.tensor_data import QuantizedData, TensorData
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["DTYPES", "KEY", "Encoding", "encoded", "part_names"]
+__all__ = ["DTYPES", "KEY", "Encoding", "encoded", "part_names", "unique_keys"]
 
 KEY: Final = "burn.store"
 """The key of the metadata of a file that says which tensors are not as the format has them."""
@@ -161,3 +161,17 @@ def encoded(values: Mapping[str, TensorData]) -> dict[str, npt.NDArray[Any]]:
                 array = array.reshape((*array.shape, 1)).view(np.float64)
             arrays[part] = array
     return arrays
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON, for the argument `object_pairs_hook` of `json.loads`.
+
+    Raises
+    ------
+    ValueError
+        If a key is there twice: readers would differ in which one counts.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("an object has a key twice")
+    return found

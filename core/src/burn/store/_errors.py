@@ -97,4 +97,5 @@ def _near(path: Path) -> str:
     except OSError:
         return "Correct the path"
     near = difflib.get_close_matches(path.name, names, _NEAR, 0.5) or names[:_NEAR]
+    folder = folder.absolute()
     return f"{folder} has {', '.join(near)}" if near else f"{folder} is empty"

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from burn.dtype import DType, complex128, float64
+import numpy as np
+
+from burn.dtype import DType, bool_, complex128, float64
 from burn.errors import BurnError, StoreError
 from burn.functions.interchange import from_dlpack
 from burn.functions.quantized_state import join_state
@@ -132,6 +134,8 @@ class Reader:
         """
         shape, dtype = self.info(name)
         array = self._source.array(name)
+        if dtype is bool_:  # a file may have bytes that are neither 0 nor 1
+            return array.view(np.uint8) != 0
         return array.view(dtype.numpy).reshape(shape)  # pairs of float64 become complex128
 
     def _failure(self, name: str, rule: str, hint: str = AGAIN) -> StoreError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.errors import StoreError
-from burn.store._encoding import DTYPES, Encoding, encoded
+from burn.store._encoding import DTYPES, Encoding, encoded, unique_keys
 from burn.store._errors import AGAIN, failure
 
 if TYPE_CHECKING:
@@ -87,6 +88,11 @@ class SafetensorsFile:
                 self._file = opened(str(path), "np")
             self.metadata: dict[str, str] = self._file.metadata() or {}
             self.names: list[str] = list(self._file.keys())
+            with path.open(
+                "rb"
+            ) as file:  # the library does not look for names that are there twice
+                length = int.from_bytes(file.read(8), "little")
+                json.loads(file.read(length), object_pairs_hook=unique_keys)
 
     def path_of(self, name: str) -> Path:
         """The file that has a tensor."""

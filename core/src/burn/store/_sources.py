@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from burn.store._encoding import unique_keys
 from burn.store._errors import AGAIN, failure
 from burn.store._safetensors import SafetensorsFile
 
@@ -99,7 +100,7 @@ def read_index(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     if path.stat().st_size > _INDEX_BYTES:
         raise failure("", path, f"has more than {_INDEX_BYTES} bytes, too many for an index", AGAIN)
     try:
-        content = json.loads(path.read_text("utf-8"), object_pairs_hook=_unique)
+        content = json.loads(path.read_text("utf-8"), object_pairs_hook=unique_keys)
         metadata, shards = content.get("metadata", {}), content["weight_map"]
         texts = {key: one for key, one in metadata.items() if isinstance(one, str)}
         names = [*shards, *shards.values()]
@@ -122,14 +123,6 @@ def read_index(path: Path) -> tuple[dict[str, str], dict[str, str]]:
                 "Files of an index lie beside it: be careful with what made it",
             )
     return texts, shards
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object of JSON; an error if a key is there twice."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("an object has a key twice")
-    return found
 
 
 def _in_folder(folder: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pickle
+import re
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -28,6 +29,9 @@ _SAFE: Final = (2, 6)
 
 _STATES: Final = ("state_dict", "model", "model_state_dict", "module")
 """Keys under which checkpoints of PyTorch have the state of the model, the first ones first."""
+
+_REFUSED: Final = re.compile(r"(?<=GLOBAL )[\w.]+|Unsupported \w+ \w+")
+"""What a file wants beside tensors, in the words of PyTorch."""
 
 _DTYPES: Final = {f"torch.{dtype.name}": dtype for dtype in DType.members()}
 """Our dtypes by PyTorch's names."""
@@ -101,7 +105,8 @@ def _loaded(path: Path) -> Any:
             f"PyTorch {torch.__version__} may run code that is in such files",
             "pip install --upgrade torch",
         )
-    is_archive = zipfile.is_zipfile(path)
+    with path.open("rb") as file:
+        is_archive = file.read(4) == b"PK\x03\x04"
     if is_archive:
         _check_archive(path)
     try:
@@ -109,12 +114,13 @@ def _loaded(path: Path) -> Any:
     except (OSError, MemoryError):
         raise
     except pickle.UnpicklingError as error:
+        found = _REFUSED.search(str(error))
         raise failure(
             "",
             path,
-            f"has more than tensors and containers, and is not read: {_first_line(error)}",
-            "Loading it would run code. If you trust it, load it with PyTorch, and pass the "
-            "state to load_state_dict() or burn.store.save()",
+            f"has more than tensors and containers{f': {found[0]}' if found else ''}",
+            "Nothing of it is loaded, as that could run code. If you trust it, load it with "
+            "PyTorch, and pass the state to load_state_dict() or burn.store.save()",
         ) from error
     except Exception as error:  # PyTorch raises anything for a damaged file
         raise failure(

@@ -55,7 +55,7 @@ def save(
         A module, of which `state_dict` is written, or tensors by names. Tensors at several paths
         are written for each.
     path : str or path
-        The file; its name ends in ``.safetensors``, and its folder exists.
+        The file; its name ends in ``.safetensors``. Its folder is made if there is none.
     metadata : mapping of str to str, optional
         Texts by texts, which `read_metadata` returns.
     max_shard_bytes : int, optional
@@ -99,6 +99,7 @@ def save(
     values, texts = checked(state), checked_metadata(metadata)
     shards = [values] if max_shard_bytes is None else _divided(values, max_shard_bytes)
     with os_errors("burn.store.save", target):
+        target.parent.mkdir(parents=True, exist_ok=True)
         if len(shards) > 1:
             write_shards(target, shards, texts)
         else:
@@ -290,13 +291,20 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
 
 def _path(path: Any, operation: str) -> Path:
     try:
-        return Path(path)
+        found = Path(path)
     except TypeError as error:
         raise OperandTypeError(
             f"the path is an object of type {type(path).__name__}",
             hint='Pass text or a Path: "model.safetensors"',
             operation=operation,
         ) from error
+    if "\0" in str(found):
+        raise ArgumentError(
+            f"the path {str(found)!r} has a null character",
+            hint="Names of files have none",
+            operation=operation,
+        )
+    return found
 
 
 def _divided(values: Values, max_shard_bytes: int) -> list[Values]:
