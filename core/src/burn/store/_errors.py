@@ -22,6 +22,8 @@ _HINTS: Final = {
     errno.EACCES: "Ask for the permission, or name another folder",
     errno.EPERM: "Ask for the permission, or name another folder",
     errno.EROFS: "The disk is read-only: name a folder on another one",
+    errno.ENOTDIR: "A part of the path is a file and no folder: name another folder",
+    errno.EEXIST: "A file has this name, or that of a folder of the path: choose another name",
     errno.ENAMETOOLONG: "Choose a shorter name",
     errno.EIO: "The disk fails: name a folder on another one",
 }

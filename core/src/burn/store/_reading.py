@@ -135,7 +135,7 @@ class Reader:
         shape, dtype = self.info(name)
         array = self._source.array(name)
         if dtype is bool_:  # a file may have bytes that are neither 0 nor 1
-            return array.view(np.uint8) != 0
+            return np.asarray(array.view(np.uint8) != 0)
         return array.view(dtype.numpy).reshape(shape)  # pairs of float64 become complex128
 
     def _failure(self, name: str, rule: str, hint: str = AGAIN) -> StoreError:

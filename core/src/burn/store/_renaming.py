@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -12,9 +11,7 @@ from burn.errors import ArgumentError, OperandTypeError
 
 __all__ = ["Only", "Rename", "selected"]
 
-Rename: TypeAlias = (
-    "Mapping[str, str] | Sequence[tuple[str, str]] | Callable[[str], str | None] | None"
-)
+Rename: TypeAlias = "Mapping[str, str | None] | Sequence[tuple[str, str | None]] | Callable[[str], str | None] | None"
 """Patterns and what replaces them, or a function."""
 
 Only: TypeAlias = "str | Sequence[str] | None"
@@ -83,34 +80,39 @@ def _renamed(names: list[str], rename: Rename, operation: str) -> list[str | Non
     for pattern, replacement in _pairs(rename, operation):
         try:
             rule = re.compile(pattern)
-            fitting = [bool(rule.search(one or "")) for one in current]
-            current = [rule.sub(replacement, one or "") for one in current]
+            fitting = {one for one in current if one is not None and rule.search(one)}
+            becomes = {
+                one: None if replacement is None else rule.sub(replacement, one) for one in fitting
+            }
         except (re.error, IndexError) as error:
             raise ArgumentError(
                 f"rename has {pattern!r} -> {replacement!r}: {error}",
                 hint=r"Patterns and replacements are those of re.sub: groups are \1, \2",
                 operation=operation,
             ) from error
-        if not any(fitting):
+        if not fitting:
             raise ArgumentError(
                 f"rename has the pattern {pattern!r}, which fits no path",
-                hint=f"There are {_some(one or '' for one in current)}",
+                hint=f"There are {_some(one for one in current if one is not None)}",
                 operation=operation,
             )
+        current = [becomes.get(one, one) if one is not None else None for one in current]
     return current
 
 
-def _pairs(rename: Any, operation: str) -> list[tuple[str, str]]:
+def _pairs(rename: Any, operation: str) -> list[tuple[str, str | None]]:
     try:
         pairs = [tuple(one) for one in (rename.items() if hasattr(rename, "items") else rename)]
     except TypeError:
         pairs = [()]
     if isinstance(rename, str) or not all(
-        len(pair) == 2 and all(isinstance(one, str) for one in pair) for pair in pairs
+        len(pair) == 2 and isinstance(pair[0], str) and isinstance(pair[1], str | None)
+        for pair in pairs
     ):
         raise OperandTypeError(
             f"rename is {rename!r}",
-            hint='Pass {"pattern": "replacement"}, a list of such pairs, or a function of a path',
+            hint='Pass {"pattern": "replacement"}, a list of such pairs, or a function of a path; '
+            "None as a replacement leaves a tensor out",
             operation=operation,
         )
     return pairs
@@ -129,10 +131,9 @@ def _matching(found: dict[str, str], only: Only, operation: str) -> dict[str, st
     for pattern in patterns:
         fitting = [path for path in found if fnmatch.fnmatchcase(path, pattern)]
         if not fitting:
-            near = difflib.get_close_matches(pattern, found, _SHOWN, 0.5)
             raise ArgumentError(
                 f"only has {pattern!r}, which fits no path",
-                hint=f"There are {_some(near or found)}",
+                hint=f"There are {_some(found)}",
                 operation=operation,
             )
         kept.update(fitting)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -28,8 +29,11 @@ _INDEX_BYTES: Final = 100_000_000
 _TORCH_BEGINS: Final = (b"PK\x03\x04", b"\x80")
 """How files of PyTorch begin: archives, and pickles."""
 
-_IN_FOLDER: Final = ("*.safetensors" + INDEX, "*.safetensors", "*.bin" + INDEX, "*.bin", "*.p*t*")
-"""What is looked for in a folder, in this order."""
+_ENDINGS: Final = (".safetensors" + INDEX, ".safetensors", ".bin" + INDEX, ".bin", ".pt", ".pth")
+"""Endings of the names that are looked for in a folder, in this order."""
+
+_SHARD: Final = re.compile(r"-\d{5,}-of-(?!0*1\.)\d{5,}\.")
+"""A part of the name of one of several shards: alone it is not the model."""
 
 
 class Source(Protocol):
@@ -127,14 +131,18 @@ def read_index(path: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 def _in_folder(folder: Path) -> Path:
     """The one file of tensors in a folder."""
-    for pattern in _IN_FOLDER:
-        found = sorted(folder.glob(pattern))
+    every = sorted(one.name for one in folder.iterdir())
+    names = [name for name in every if not _SHARD.search(name)]
+    for ending in _ENDINGS:
+        found = [name for name in names if name.endswith(ending)]
         if len(found) == 1:
-            return found[0]
+            return folder / found[0]
         if found:
-            names = ", ".join([one.name for one in found])
-            raise failure("", folder, f"has {names}", "Name one of them")
-    raise failure("", folder, "has no file of tensors", f"These are {', '.join(_IN_FOLDER)}")
+            raise failure("", folder, f"has {', '.join(found)}", "Name one of them")
+    if len(names) < len(every):
+        raise failure("", folder, f"has shards of a file, and no *{INDEX} that names them", AGAIN)
+    endings = ", ".join([f"*{ending}" for ending in _ENDINGS])
+    raise failure("", folder, "has no file of tensors", f"Their names are {endings}")
 
 
 def _open_file(path: Path) -> Source:

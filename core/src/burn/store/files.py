@@ -132,7 +132,7 @@ def load(
     rename : mapping, sequence of pairs, or callable, optional
         Regular expressions and what replaces what they fit, one after the other, as `re.sub` has
         them: ``{r"^h\.(\d+)\.": r"blocks.\1."}``. Or a function from a name of the file to a
-        path, or to None for a tensor that is left out.
+        path. None in place of a path leaves a tensor out.
 
     Returns
     -------
