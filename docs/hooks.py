@@ -45,6 +45,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/quantization.md": classes_page(
             "burn.quantization", "Quantization", _QUANTIZATION, ()
         ),
+        "reference/store.md": classes_page("burn.store", "Files and checkpoints", _STORE, ()),
+        "reference/data.md": classes_page("burn.data", "Data", _DATA, ()),
+        "reference/train.md": classes_page("burn.train", "Training", _TRAIN, ()),
         "reference/parity.md": parity_page(Path(config.docs_dir)),
     }
     for path, lines in pages.items():
@@ -249,6 +252,9 @@ NAMESPACES = (
     "nn.init",
     "optim",
     "optim.schedules",
+    "store",
+    "data",
+    "train",
     "linalg",
     "fft",
     "quantization",
@@ -337,6 +343,19 @@ to use them. [Functions](functions.md) has those of `burn.optim` and `burn.optim
 _QUANTIZATION = """What is called as `burn.quantization.name`.
 [Quantization](../users/quantization.md) says how to use it, and
 [Functions](functions.md#burn.quantization.quantize_dynamic) what its functions do.
+"""
+
+_STORE = """What is called as `burn.store.name`.
+[Files and checkpoints](../users/checkpoints.md) says how to use it, and
+[Functions](functions.md#burn.store.save) what its functions do.
+"""
+
+_DATA = """What is called as `burn.data.name`. [Data](../users/data.md) says how to use it, and
+[Functions](functions.md#burn.data.split) what its functions do.
+"""
+
+_TRAIN = """What is called as `burn.train.name`. [Training](../users/training.md) says how to use
+it, and [Functions](functions.md#burn.train.fit) what its functions do.
 """
 
 _RETURNED = (

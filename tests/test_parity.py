@@ -31,7 +31,7 @@ with (DOCS / "parity_examples.csv").open(encoding="utf-8", newline="") as file:
         row["name"]: row for row in csv.DictReader(file, delimiter="|", quoting=csv.QUOTE_NONE)
     }
 
-PLANNED = {"checkpoints", "distributed operations"}
+PLANNED = {"distributed operations"}
 """Capabilities that are still to come, and bring counterparts of their own."""
 
 OWNERS = {

@@ -36,7 +36,8 @@ def code_in(name):
 @pytest.mark.parametrize(
     "name", ["README.md", "CONTRIBUTING.md", "core/README.md", "plugins/burn-cpu/README.md"]
 )
-def test_the_code_in_a_document_runs(name, run_python, tmp_path):
+def test_the_code_in_a_document_runs(name, run_python, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # documents write files
     program = tmp_path / "document.py"
     program.write_text(code_in(name), encoding="utf-8")
     result = run_python("-W", "error", program)

@@ -108,8 +108,8 @@ def drawn(text: str, width: int, theme: TerminalTheme) -> str:
     return "\n".join(line.rstrip() for line in svg.splitlines() if line.strip()) + "\n"
 
 
-def draw_tutorial(folder: Path) -> Path:
-    """Run the examples of the tutorial, which save a picture in the current folder."""
+def draw_tutorial(folder: Path) -> list[Path]:
+    """Run the examples of the tutorial, which save two pictures in the current folder."""
     page = (FOLDER.parent / "users" / "tutorial.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```(python|pycon)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     names: dict[str, object] = {}
@@ -118,7 +118,7 @@ def draw_tutorial(folder: Path) -> Path:
             typed = doctest.DocTestParser().get_examples(text)
             for source in [text] if language == "python" else [one.source for one in typed]:
                 exec(source, names)  # noqa: S102 — our own page
-        return Path(shutil.copy("spirals.png", folder))
+        return [Path(shutil.copy(name, folder)) for name in ("curves.png", "spirals.png")]
 
 
 def draw_programs(folder: Path) -> list[Path]:
@@ -152,8 +152,7 @@ def main() -> None:
             path = options.folder / f"{name}-{theme}.svg"
             path.write_text(drawn(text, options.width, colours), encoding="utf-8")
             print(path)
-    print(draw_tutorial(options.folder.resolve()))
-    for path in draw_programs(options.folder):
+    for path in [*draw_tutorial(options.folder.resolve()), *draw_programs(options.folder)]:
         print(path)
 
 
