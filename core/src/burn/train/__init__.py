@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from burn.train.fitting import *
     from burn.train.history import *
     from burn.train.metrics import *
+    from burn.train.ranking import *
     from burn.train.stopping import *
 
 _FAMILIES: Final[dict[str, tuple[str, ...]]] = {
@@ -22,6 +23,7 @@ _FAMILIES: Final[dict[str, tuple[str, ...]]] = {
     "fitting": ("fit",),
     "history": ("History",),
     "metrics": ("Metric",),
+    "ranking": ("AUROC",),
     "stopping": ("EarlyStopping",),
 }
 """The public names of each module of this package, which is imported when one of them is used."""

@@ -6,17 +6,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from burn.devices import VMAP, outside_of_traces
-from burn.dispatch import DispatchTensor, join_trace
+from burn.devices import VMAP, outside_of_traces, running_trace
+from burn.dispatch import join_trace
 from burn.dtype import DType, float32, float64, int32, int64
 from burn.errors import AutodiffError
+from burn.functions.common import dispatch
 from burn.functions.creation import asarray
 from burn.functions.statistical import sum as sum_of
+from burn.tensor.tensor import Tensor
 from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:
     from burn.devices import Device
-    from burn.tensor.tensor import Tensor
 
 __all__ = ["Sum", "device_of", "plain", "precise", "total", "widened"]
 
@@ -25,7 +26,7 @@ _LOW_BITS: Final = 24
 
 
 class Sum:
-    """The sum of tensors of one shape, on their device.
+    """The sum of tensors of one shape on their device, or of numbers on the host.
 
     Floats are added in float64 and integers in int64. A device without such a dtype keeps two
     tensors of half its width: of floats the sum and its rounding error (Knuth, The Art of Computer
@@ -33,80 +34,99 @@ class Sum:
 
     Parameters
     ----------
-    first : np.ndarray
+    first : NumPy array
         float64 or int64: where the sum begins.
-    device : Device
-        Hardware, without layers.
+
+    Attributes
+    ----------
+    device : Device or None
+        The hardware that it is on, from the first tensor on.
+    parts : list of Tensor
+        What is on the device: `value` takes what was read of them.
     """
 
-    def __init__(self, first: np.ndarray[Any, Any], device: Device) -> None:
-        self.is_float = first.dtype.kind == "f"
+    def __init__(self, first: np.ndarray[Any, Any]) -> None:
         self.shape = first.shape
-        self.device = device
-        self._is_whole = device.supports_dtype(float64 if self.is_float else int64)
-        with outside_of_traces():
-            self._parts = self._parts_of(first)
-
-    @property
-    def dtype(self) -> DType:
-        """In which amounts are added."""
-        if self._is_whole:
-            return float64 if self.is_float else int64
-        return float32 if self.is_float else int32
+        self.is_float = first.dtype.kind == "f"
+        self.device: Device | None = None
+        self.parts: list[Tensor] = []
+        self._dtype: DType = float64
+        self._on_host = first if self.shape else first.item()
 
     def add(self, amount: Tensor | float) -> None:
-        """Add a tensor of the shape of the sum, on its device without layers; or a number."""
-        for part in self._parts:
-            join_trace(part)
-        if isinstance(amount, DispatchTensor):
-            amount = amount.astype(self.dtype)
-        high = self._parts[0]
-        grown = high + amount
-        if self._is_whole:
-            high.assign(grown)
+        """Add a tensor of the shape of the sum, without layers; or a number."""
+        trace = running_trace()
+        if not isinstance(amount, Tensor):
+            if trace is not None:
+                trace.after_call(lambda: self.add(amount))
+                return
+            if self.device is None:
+                self._on_host += amount
+                return
+        else:
+            self._follow(device_of(amount))
+            amount = amount.astype(self._dtype)
+            if trace is not None:
+                parts = self.parts
+                trace.watch(lambda: self.parts is parts)
+        high, *low = self.parts
+        if not low:
+            high.assign(high + amount)
         elif self.is_float:
+            grown = high + amount
             rounded = grown - high
             error = (high - (grown - rounded)) + (amount - rounded)
-            self._parts[1].assign(self._parts[1] + error)
+            low[0].assign(low[0] + error)
             high.assign(grown)
         else:
-            low = self._parts[1] + amount
-            carry = low >> _LOW_BITS
-            self._parts[1].assign(low - (carry << _LOW_BITS))
+            bits = low[0] + amount
+            carry = bits >> _LOW_BITS
+            low[0].assign(bits - (carry << _LOW_BITS))
             high.assign(high + carry)
 
     def begin(self, first: np.ndarray[Any, Any]) -> None:
         """Go on from other values. Compiled functions know the tensors, which stay the same."""
-        for part, value in zip(self._parts, self._parts_of(first), strict=True):
-            part.assign(value)
+        self._on_host = first if self.shape else first.item()
+        if self.device is not None:
+            for part, value in zip(self.parts, self._parts_of(first, self.device), strict=True):
+                part.assign(value)
 
-    @property
-    def parts(self) -> list[Tensor]:
-        """What `value` takes when it has been read."""
-        return self._parts
-
-    def value(self, parts: list[TensorData]) -> np.ndarray[Any, Any]:
-        """The sum, as float64 or int64, of its parts that were read."""
-        high, *rest = [np.asarray(part.array) for part in parts]
-        if not rest:
+    def value(self, read: list[TensorData]) -> np.ndarray[Any, Any]:
+        """The sum, as float64 or int64, from what was read of its parts."""
+        if self.device is None:
+            return np.array(self._on_host, np.float64 if self.is_float else np.int64)
+        high, *low = [np.asarray(part.array) for part in read]
+        if not low:
             return np.array(high)
         if not self.is_float:
-            return np.asarray((high.astype(np.int64) << _LOW_BITS) + rest[0])
-        error = np.where(np.isfinite(high), rest[0], 0.0)  # of infinity it is NaN
+            return np.asarray((high.astype(np.int64) << _LOW_BITS) + low[0])
+        error = np.where(np.isfinite(high), low[0], 0.0)  # of infinity it is NaN
         return np.asarray(high.astype(np.float64) + error)
 
-    def _parts_of(self, value: np.ndarray[Any, Any]) -> list[Tensor]:
-        """Tensors that stand for a value."""
-        if self._is_whole:
+    def _follow(self, device: Device) -> None:
+        """Bring the sum to the device of what is added."""
+        if self.device is not device:
+            with outside_of_traces():
+                value = self.value(dispatch.read_all(self.parts) if self.parts else [])
+                wide, narrow = (float64, float32) if self.is_float else (int64, int32)
+                self._dtype = wide if device.supports_dtype(wide) else narrow
+                self.parts = self._parts_of(value, device)
+            self.device = device
+        for part in self.parts:
+            join_trace(part)
+
+    def _parts_of(self, value: np.ndarray[Any, Any], device: Device) -> list[Tensor]:
+        """Tensors that stand for a value on a device."""
+        if self._dtype in (float64, int64):
             arrays = [value]
         elif self.is_float:
-            high = value.astype(np.float32)
+            rounded = value.astype(np.float32)
             with np.errstate(invalid="ignore"):
-                arrays = [high, np.where(np.isfinite(high), value - high, 0.0)]
+                arrays = [rounded, np.where(np.isfinite(rounded), value - rounded, 0.0)]
         else:
-            high = value >> _LOW_BITS
-            arrays = [high, value - (high << _LOW_BITS)]
-        return [asarray(one, dtype=self.dtype, device=self.device, copy=True) for one in arrays]
+            carry = value >> _LOW_BITS
+            arrays = [carry, value - (carry << _LOW_BITS)]
+        return [asarray(one, dtype=self._dtype, device=device, copy=True) for one in arrays]
 
 
 def device_of(x: Tensor) -> Device:

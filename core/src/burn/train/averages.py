@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import Any
 
-from burn.dispatch import DispatchTensor
 from burn.errors import BurnError, DTypeError, ShapeError
 from burn.functions.elementwise import abs as abs_of, square
 from burn.functions.manipulation import broadcast_to
@@ -13,12 +12,10 @@ from burn.functions.nn.classification_loss import cross_entropy
 from burn.functions.normalize import as_flag
 from burn.functions.searching import count_nonzero, where
 from burn.ops.arguments import as_integer, python_number, real_number
+from burn.tensor.tensor import Tensor
 from burn.train._labels import optional_integer
 from burn.train._sums import precise, total, widened
 from burn.train.metrics import Metric
-
-if TYPE_CHECKING:
-    from burn.tensor.tensor import Tensor
 
 __all__ = ["Mean", "MeanAbsoluteError", "MeanSquaredError", "Perplexity"]
 
@@ -101,7 +98,7 @@ class Mean(Metric):
             If there was no update, or if all weights are 0.
         """
         sums = self.sums()
-        return sums["total"] / self._counted(sums["weight"], "weight")
+        return float(sums["total"] / self._counted(sums["weight"], "weight"))
 
 
 class Perplexity(Metric):
@@ -192,30 +189,31 @@ class Perplexity(Metric):
             If `count` is no integer.
         """
         operation = "Perplexity.update_from_loss"
-        loss, count = python_number(loss), python_number(count)
-        given = {"loss": loss, "count": count}
-        tensors = {name: x for name, x in given.items() if not isinstance(x, (int, float))}
-        for name, x in zip(tensors, self._inputs(**tensors), strict=True):
-            if x.size != 1:
-                raise ShapeError(
-                    f"{name} has shape {x.shape}",
-                    hint="Pass the mean of a batch, and how many targets it is the mean of",
-                    operation=operation,
-                )
-            given[name] = x.reshape(())
-        loss, count = given["loss"], given["count"]
-        if not isinstance(count, DispatchTensor):
-            count = as_integer(count, "count", operation, least=0)
-            if count:
-                loss = widened(loss) if isinstance(loss, DispatchTensor) else float(loss)
-                self.add(total=loss * count, count=count)
-            return
-        if not count.dtype.is_integer:
+        mean, number = self._scalar(loss, "loss"), self._scalar(count, "count")
+        mean = widened(mean) if isinstance(mean, Tensor) else float(mean)
+        if not isinstance(number, Tensor):
+            number = as_integer(number, "count", operation, least=0)
+            self.add(total=mean * number if number else 0.0, count=number)
+        elif number.dtype.is_integer:
+            self.add(total=where(number > 0, widened(number) * mean, 0.0), count=number)
+        else:
             raise DTypeError(
-                f"count is of {count.dtype}", hint="Pass an integer", operation=operation
+                f"count is of {number.dtype}", hint="Pass an integer", operation=operation
             )
-        loss = widened(loss) if isinstance(loss, DispatchTensor) else float(loss)
-        self.add(total=where(count > 0, widened(count) * loss, 0.0), count=count)
+
+    def _scalar(self, x: Any, name: str) -> Any:
+        """An argument as a number, or a tensor without axes."""
+        number = python_number(x)
+        if isinstance(number, (int, float)):
+            return number
+        (value,) = self._inputs(**{name: x})
+        if value.size == 1:
+            return value.reshape(())
+        raise ShapeError(
+            f"{name} has shape {value.shape}",
+            hint="Pass the mean of a batch, and how many targets it is the mean of",
+            operation="Perplexity.update_from_loss",
+        )
 
     def compute(self) -> float:
         """The perplexity of all targets so far.
@@ -283,7 +281,7 @@ class _MeanError(Metric):
             If there was no update, or no element in any.
         """
         sums = self.sums()
-        return sums["total"] / self._counted(sums["count"], "element")
+        return float(sums["total"] / self._counted(sums["count"], "element"))
 
 
 class MeanAbsoluteError(_MeanError):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
 from burn.errors import ArgumentError
-from burn.functions.elementwise import logical_and
 from burn.functions.manipulation import expand_dims
 from burn.functions.normalize import check_choice
 from burn.functions.searching import where
 from burn.functions.sorting import argtopk
-from burn.functions.utility import any as any_of
 from burn.ops.arguments import as_integer, real_number
 from burn.train._labels import (
     as_classes,
@@ -31,6 +29,9 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["Accuracy", "ConfusionMatrix", "FBetaScore", "Precision", "Recall"]
+
+_NO_CLASS: Final = -(2**15)
+"""Instead of an ignored target: below all classes, and a number of float16."""
 
 Average: TypeAlias = Literal["macro", "micro", "weighted", "binary"]
 
@@ -106,34 +107,29 @@ class Accuracy(Metric):
         operation = "Accuracy.update"
         predictions, targets = self._inputs(predictions=predictions, targets=targets)
         axis = score_axis(predictions, targets, self.axis, operation)
-        known = predictions.shape[axis] if axis is not None else 1
-        if self.top_k > known:
+        classes = 2 if axis is None else predictions.shape[axis]
+        if self.top_k > (1 if axis is None else classes):
+            scores = "no scores of classes" if axis is None else f"scores of {classes} classes"
             raise ArgumentError(
-                f"top_k={self.top_k} of "
-                + (
-                    f"{known} classes"
-                    if axis is not None
-                    else "predictions without scores of classes"
-                ),
-                hint="Pass scores of that many classes",
+                f"top_k is {self.top_k}, and there are {scores}",
+                hint="Pass scores of at least that many classes",
                 operation=operation,
             )
-        wanted = as_classes(targets)
-        kept = None if self.ignore_index is None else wanted != self.ignore_index
+        wanted = targets if targets.dtype.is_float else as_classes(targets)
+        count: Tensor | int = targets.size
+        if self.ignore_index is not None:
+            kept = wanted != self.ignore_index
+            count, wanted = total(kept), where(kept, wanted, _NO_CLASS)
+        if axis is None and not predictions.dtype.is_float:
+            valid = count  # there may be any number of classes
+        else:
+            valid = total(in_range(wanted, classes))
         if axis is None or self.top_k == 1:
-            right = predicted_classes(predictions, axis, self.threshold) == wanted
-        else:
-            best = argtopk(predictions, self.top_k, axis=axis)
-            right = any_of(best == expand_dims(wanted, axis=axis), axis=axis)
-        if axis is not None or predictions.dtype.is_float:
-            valid = in_range(targets, 2 if axis is None else known)
-        else:
-            valid = None  # of predicted classes there may be any number
-        count: Any = targets.size
-        if kept is not None:
-            count, right = total(kept), logical_and(right, kept)
-            valid = valid if valid is None else logical_and(valid, kept)
-        self.add(right=total(right), valid=count if valid is None else total(valid), count=count)
+            found = predicted_classes(predictions, axis, self.threshold)
+        else:  # a target is at most one of them
+            found = argtopk(predictions, self.top_k, axis=axis)
+            wanted = expand_dims(wanted, axis=axis)
+        self.add(right=total(found == as_classes(wanted)), valid=valid, count=count)
 
     def compute(self) -> float:
         """The share of all targets so far.

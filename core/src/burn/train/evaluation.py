@@ -80,6 +80,12 @@ def evaluate(
             f"{type(forward).__name__}",
             operation="evaluate",
         )
+    if not isinstance(loader, Iterable) and not hasattr(loader, "__getitem__"):
+        raise OperandTypeError(
+            f"loader is no iterable, but an object of type {type(loader).__name__}",
+            hint="Pass a DataLoader, or a list of batches",
+            operation="evaluate",
+        )
     if not metrics:
         raise ArgumentError(
             "there is no metric",
@@ -126,7 +132,8 @@ def _metric(value: Any, name: str) -> tuple[Metric, Callable[..., Any] | None]:
 
 def _modules(forward: Any, model: Any) -> list[Module]:
     """The modules that are to infer."""
-    modules = [] if model is None else [model] if isinstance(model, Module) else list(model)
+    is_several = isinstance(model, Iterable) and not isinstance(model, Module)
+    modules = [] if model is None else list(model) if is_several else [model]
     for one in modules:
         if not isinstance(one, Module):
             raise OperandTypeError(

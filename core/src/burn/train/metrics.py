@@ -29,20 +29,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burn.devices import Device, outside_of_traces, running_trace
-from burn.dispatch import DispatchTensor
+from burn.devices import Device, running_trace
 from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError, TraceError
 from burn.functions.common import dispatch
 from burn.functions.creation import asarray
 from burn.functions.normalize import check_tensor
 from burn.ops.arguments import python_number
+from burn.tensor.tensor import Tensor
 from burn.train._sums import Sum, device_of, plain
 
 if TYPE_CHECKING:
     from typing import Self
 
     from burn.aliases import Shape
-    from burn.tensor.tensor import Tensor
 
 __all__ = ["Metric"]
 
@@ -275,12 +274,12 @@ class Metric:
             If one is neither a tensor nor an array.
         """
         operation = f"{type(self).__name__}.update"
-        found = [x for x in inputs.values() if isinstance(x, DispatchTensor)]
-        device = device_of(found[0]) if found else None
+        found = [x for x in inputs.values() if isinstance(x, Tensor)]
+        device = device_of(found[0]) if found else self._device()
         values = []
         for name, given in inputs.items():
-            is_array = not isinstance(given, DispatchTensor) and hasattr(given, "__array__")
-            x = asarray(given, device=device or self._device) if is_array else given
+            is_array = not isinstance(given, Tensor) and hasattr(given, "__array__")
+            x = asarray(given, device=device) if is_array else given
             check_tensor(x, name, operation)
             values.append(_real(x, name, operation))
         return values
@@ -301,15 +300,13 @@ class Metric:
             operation=f"{type(self).__name__}.compute",
         )
 
-    @property
     def _device(self) -> Device:
-        """Where numbers are added that say nothing of a device."""
-        if self._sums:
-            return next(iter(self._sums.values())).device
-        return Device.default().untraced.hardware
+        """Where arrays come to if there is no tensor."""
+        used = [x.device for x in (self._sums or {}).values() if x.device is not None]
+        return used[0] if used else Device.default().untraced.hardware
 
     def _sums_for(self, amounts: dict[str, Tensor | float], operation: str) -> dict[str, Sum]:
-        """The sums on the device of amounts that can be added to them.
+        """The sums that amounts can be added to.
 
         Raises
         ------
@@ -317,25 +314,14 @@ class Metric:
             If they cannot.
         """
         layouts, sums = _layouts(amounts), self._sums
-        if sums is None:
+        own = _layouts(sums or self._first)
+        if sums is None or (self.is_empty and own != layouts):
             first = self._first or _zeros(layouts)
             _check(_layouts(first), layouts, operation)
-        else:
-            own = _layouts(sums)
-            if own != layouts and self.is_empty:
-                own, sums = layouts, None
-            elif own != layouts:
-                _check(own, layouts, operation)
-            first = _zeros(own)
-        found = [x for x in amounts.values() if isinstance(x, DispatchTensor)]
-        device = device_of(found[0]) if found else self._device
-        if sums is not None and next(iter(sums.values())).device is device:
-            return sums
-        if sums is not None and not self.is_empty:
-            with outside_of_traces():
-                first = self._read()
-        self._sums = {name: Sum(x, device) for name, x in first.items()}
-        return self._sums
+            sums = self._sums = {name: Sum(x) for name, x in first.items()}
+        elif own != layouts:
+            _check(own, layouts, operation)
+        return sums
 
     def _read(self) -> dict[str, np.ndarray[Any, Any]]:
         """The sums on the host."""
@@ -369,7 +355,7 @@ class Metric:
 
 def _amount(x: Any, name: str, operation: str) -> Any:
     """What is added: a tensor of numbers without layers, or a Python number."""
-    if not isinstance(x, DispatchTensor):
+    if not isinstance(x, Tensor):
         number = python_number(x)
         if isinstance(number, bool):
             return int(number)
@@ -390,7 +376,7 @@ def _real(x: Tensor, name: str, operation: str) -> Tensor:
 
 def _array(x: Any, name: str, operation: str) -> np.ndarray[Any, Any]:
     """A sum that was saved, as a copy in float64 or int64."""
-    array = np.asarray(dispatch.read_all([x])[0].array if isinstance(x, DispatchTensor) else x)
+    array = np.asarray(dispatch.read_all([x])[0].array if isinstance(x, Tensor) else x)
     if array.dtype.kind in "iuf":
         return array.astype(np.float64 if array.dtype.kind == "f" else np.int64)
     raise ArgumentError(
@@ -412,7 +398,7 @@ def _layouts(values: Mapping[str, Any]) -> dict[str, tuple[Shape, bool]]:
 def _layout(x: Any) -> tuple[Shape, bool]:
     if isinstance(x, Sum):
         return x.shape, x.is_float
-    if isinstance(x, DispatchTensor):
+    if isinstance(x, Tensor):
         return x.shape, x.dtype.is_float
     if isinstance(x, np.ndarray):
         return x.shape, x.dtype.kind == "f"
