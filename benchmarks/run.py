@@ -25,6 +25,7 @@ from programs import programs
 from quantized_rows import quantized_rows
 from tiny_ops import joined, module_ops, views
 from torch_backend import torch_backend
+from training import training
 
 CPU = burn.Device("cpu")
 TRACKED = CPU.autodiff()
@@ -251,6 +252,7 @@ SUITES = {
     "pooling": pooling,
     "convolution": convolution,
     "checkpointing": checkpointing,
+    "training": training,
     "torch": torch_backend,
     "models": models,
 }

@@ -106,6 +106,8 @@ class _Epochs:
 
 
 def _plot(axes: Axes, history: History, name: str, epochs: _Epochs) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     values: list[float] = []
 
     def line(records: list[dict[str, Any]], key: str, **style: Any) -> None:
@@ -123,6 +125,7 @@ def _plot(axes: Axes, history: History, name: str, epochs: _Epochs) -> None:
     if finite.size and finite.min() > 0 and finite.max() / finite.min() >= LOGARITHMIC:
         axes.set_yscale("log")
     axes.set(title=name.replace("_", " "), xlabel=epochs.label)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.grid(which="both", alpha=0.2)
     if len(axes.get_legend_handles_labels()[0]) > 1:
         axes.legend()

@@ -6,9 +6,10 @@ import contextlib
 import json
 import math
 import os
+import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from burn.errors import StoreError
 
@@ -44,12 +45,10 @@ class Log:
             self._file = self.path.open("a+b")
         try:
             with self._explained():
-                self._file.seek(0)
-                content = self._file.read()
-                _check(content, self.path)
-                lines = [line for line in content.splitlines(keepends=True) if line.endswith(b"\n")]
+                lines = _lines(self._file, self.path)
                 lines = lines[:kept] if kept is not None else []
-                self._file.truncate(sum(map(len, lines)))
+                if os.fstat(self._file.fileno()).st_size > (size := sum(map(len, lines))):
+                    self._file.truncate(size)
             self.lines = len(lines)
             if not lines:
                 self.write("start", start)
@@ -91,14 +90,12 @@ def read(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """
     path = Path(path)
     try:
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            lines = _lines(file, path)
     except OSError as error:
         raise _store_error(path, "read", error) from error
-    _check(content, path)
     events = []
-    for number, line in enumerate(content.splitlines(keepends=True), 1):
-        if not line.endswith(b"\n"):
-            break
+    for number, line in enumerate(lines, 1):
         try:
             event = json.loads(line)
         except ValueError:
@@ -111,13 +108,19 @@ def read(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     return events
 
 
-def _check(content: bytes, path: Path) -> None:
-    head = content[: len(HEAD)]
+def _lines(file: BinaryIO, path: Path) -> list[bytes]:
+    """The complete lines of a log; of a device or a pipe none, as it has no end."""
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        return []
+    file.seek(0)
+    head = file.read(len(HEAD))
     if not HEAD.startswith(head):
         raise StoreError(
-            f"{path} is no log of burn.train.fit: it begins with {content[:40]!r}",
+            f"{path} is no log of burn.train.fit: it begins with {head!r}",
             hint="Give the log another name; this file stays as it is",
         )
+    lines = (head + file.read()).splitlines(keepends=True)
+    return [line for line in lines if line.endswith(b"\n")]
 
 
 def _store_error(path: Path, verb: str, error: OSError) -> StoreError:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from rich.console import Console
 from rich.progress import (
@@ -20,6 +21,10 @@ from rich.progress import (
 from burn.train._values import EVALUATION
 
 __all__ = ["Display", "Silence", "display_of"]
+
+
+DRAW_INTERVAL: Final = 0.25
+"""Seconds between two drawings of the bars, which take a millisecond or two."""
 
 
 class Display(Protocol):
@@ -77,6 +82,18 @@ class _Lines(Silence):
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
+class _Seldom(Progress):
+    """Bars that are drawn a few times a second at most, however often something changes."""
+
+    _drawn = 0.0
+
+    def refresh(self) -> None:
+        """Draw, unless that was done just now."""
+        if time.monotonic() - self._drawn >= DRAW_INTERVAL:
+            super().refresh()
+            self._drawn = time.monotonic()
+
+
 class _Bars:
     """A bar for the epoch and one for the run, drawn when there is news: no thread of their own."""
 
@@ -84,7 +101,7 @@ class _Bars:
 
     def __init__(self, console: Console, epochs: int | None, steps: int | None) -> None:
         self._epochs, self._steps = epochs, steps
-        self._progress = Progress(
+        self._progress = _Seldom(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
@@ -112,6 +129,7 @@ class _Bars:
             description=_epoch(epoch, self._epochs),
             total=length,
             completed=batches,
+            speed="",
             values="",
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import time
@@ -97,6 +98,7 @@ class Saver:
         self._state = state
         self._saved = -1
         self._parts = {**parts, "run": state}
+        state.averages.kept_elsewhere = {id(part) for part in parts.values()}
         if isinstance(loader, Stateful):
             self._parts["loader"] = loader
         self.saves_anywhere = isinstance(loader, (Stateful, Sequence))
@@ -160,7 +162,7 @@ class Run:
         self.saver: Saver | None = None
         self.log: Log | None = None
         self.display: Display = Silence()
-        self.interruption = Interruption(is_wanted=False, announce=self.display.note)
+        self.interruption = Interruption(is_wanted=False, announce=self.announce)
         self._activity = "start"
         self._read_at = time.perf_counter()
         self._epoch_clock = self._step_clock = _Clock()
@@ -173,6 +175,11 @@ class Run:
         if self.epochs is not None:
             return self.state.epoch > self.epochs
         return self.steps is not None and self.state.step >= self.steps
+
+    def announce(self, name: str) -> None:
+        """Say that a signal came; called by its handler, in the middle of whatever runs."""
+        with contextlib.suppress(RuntimeError):  # the stream was just being written
+            self.display.note(f"{name}: the run ends after this step. Once more ends it at once")
 
     def train(self, picture: str | os.PathLike[str] | None) -> None:
         """Go on to the end; then, or when a signal ends it before, the picture is drawn."""

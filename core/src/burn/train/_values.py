@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -13,7 +13,7 @@ from burn.errors import ArgumentError, ExecutionError, OperandTypeError, ShapeEr
 from burn.ops.arguments import python_number
 from burn.tensor.tensor import Tensor
 from burn.tensor.transaction import Transaction
-from burn.train._parts import Stateful
+from burn.train.metrics import Metric
 
 __all__ = ["EVALUATION", "RESERVED", "Averages", "computed", "named", "numbers", "pick"]
 
@@ -38,11 +38,6 @@ def named(values: Any, function: str) -> Mapping[str, Any]:
                 operation="fit",
             )
     return values
-
-
-def is_metric(value: Any) -> bool:
-    """Whether a value is computed from what was added up, as those of `burn.train.Metric`."""
-    return hasattr(value, "compute") and hasattr(value, "reset")
 
 
 def value_of(value: Any, name: str, function: str) -> Tensor | float:
@@ -88,7 +83,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def computed(metrics: Mapping[str, Any]) -> dict[str, Any]:
+def computed(metrics: Mapping[str, Metric]) -> dict[str, Any]:
     """The values of metrics."""
     return {name: plain(metric.compute()) for name, metric in metrics.items()}
 
@@ -96,7 +91,7 @@ def computed(metrics: Mapping[str, Any]) -> dict[str, Any]:
 def numbers(values: Any, function: str) -> dict[str, Any]:
     """All that an evaluation returned, read; its metrics are reset."""
     given = named(values, function)
-    metrics = {name: value for name, value in given.items() if is_metric(value)}
+    metrics = {name: value for name, value in given.items() if isinstance(value, Metric)}
     others = {
         name: value_of(value, name, function)
         for name, value in given.items()
@@ -152,13 +147,20 @@ class Averages:
     ----------
     takes_nonfinite : bool
         Whether a value may be NaN or infinite.
+
+    Attributes
+    ----------
+    kept_elsewhere : container of int
+        The ``id`` of metrics that are parts of the checkpoints themselves.
     """
+
+    kept_elsewhere: Container[int] = ()
 
     def __init__(self, *, takes_nonfinite: bool) -> None:
         self._takes_nonfinite = takes_nonfinite
         self._pending: list[tuple[int, dict[str, Tensor | float]]] = []
         self._sums: dict[str, _Sum] = {}
-        self._metrics: dict[str, Any] = {}
+        self._metrics: dict[str, Metric] = {}
         self._resumed: dict[str, Any] = {}
 
     @property
@@ -170,7 +172,7 @@ class Averages:
         """Take what a step returned."""
         values: dict[str, Tensor | float] = {}
         for name, value in named(returned, "step").items():
-            if is_metric(value):
+            if isinstance(value, Metric):
                 if self._metrics.get(name) is not value:
                     self._adopt(name, value)
             else:
@@ -178,13 +180,14 @@ class Averages:
         if values:
             self._pending.append((step, values))
 
-    def _adopt(self, name: str, metric: Any) -> None:
+    def _adopt(self, name: str, metric: Metric) -> None:
         """Take a metric that is new; it goes on from the state of a checkpoint."""
         self._metrics[name] = metric
         if name in self._resumed:
             before = copy.deepcopy(metric)
-            before.load_state_dict(self._resumed.pop(name))
-            metric.load_state_dict(before.merge(metric).state_dict())
+            before.load_state_dict(self._resumed.pop(name)["state"])
+            before.merge(metric)
+            metric.load_state_dict(before.state_dict())
 
     def read(self) -> list[tuple[int, dict[str, float]]]:
         """Wait for the values of the steps since the last call, and add them to the sums.
@@ -224,21 +227,22 @@ class Averages:
 
     def take(self) -> dict[str, Any]:
         """Means and metrics, which begin anew."""
-        values = self.means() | self.metrics()
+        unmet = {name: one["value"] for name, one in self._resumed.items()}
+        values = self.means() | unmet | self.metrics()
         for metric in self._metrics.values():
             metric.reset()
         self._sums, self._metrics, self._resumed = {}, {}, {}
         return values
 
     def state_dict(self) -> dict[str, Any]:
-        """The sums, and the states of the metrics. All values have been read."""
+        """The sums, and states and values of the metrics. All values of steps have been read."""
         sums = {name: [one.total, one.error, one.count] for name, one in self._sums.items()}
-        return {"sums": sums, "metrics": dict(self._states())}
-
-    def _states(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        for name, metric in self._metrics.items():
-            if isinstance(metric, Stateful):
-                yield name, metric.state_dict()
+        metrics = self._resumed | {
+            name: {"state": metric.state_dict(), "value": plain(metric.compute())}
+            for name, metric in self._metrics.items()
+            if id(metric) not in self.kept_elsewhere
+        }
+        return {"sums": sums, "metrics": metrics}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""

@@ -1,14 +1,38 @@
 """A loop of training: epochs, averages, evaluation, checkpoints, a log.
 
 The step of a run is the user's: it owns the model, the loss and the optimizer. `fit` calls it for
-each batch, and does what stands around it in most programs.
+each batch, and does what stands around it in most programs. It is a loop that one can write, with
+the same parts:
+
+>>> import numpy as np
+>>> import burn
+>>> from burn.data import Arrays, DataLoader
+>>> device = burn.Device("cpu").autodiff()
+>>> rng = np.random.default_rng(0)
+>>> x = rng.normal(size=(64, 2)).astype("float32")
+>>> y = (x[:, 0] > 0).astype("int64")
+>>> loader = DataLoader(Arrays(x, y), 16, shuffle=True, seed=0, device=device)
+>>> device.seed(0)
+>>> model = burn.nn.Linear(2, 2, device=device)
+>>> optimizer = burn.optim.Adam(model, learning_rate=0.1)
+>>> for epoch in range(5):
+...     mean, accuracy = burn.train.Mean(), burn.train.Accuracy()
+...     for points, labels in loader:
+...         scores = model(points)
+...         loss = burn.nn.functional.cross_entropy(scores, labels)
+...         optimizer.step(loss.backward())
+...         mean.update(loss)
+...         accuracy.update(scores, labels)
+...     # checkpoints.save(epoch, model=model, optimizer=optimizer, loader=loader)
+>>> accuracy.compute() > 0.9
+True
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from burn.errors import ArgumentError, OperandTypeError
@@ -19,10 +43,10 @@ from burn.train._progress import display_of
 from burn.train._run import Run, Saver
 from burn.train._signals import Interruption
 from burn.train.history import History
+from burn.train.stopping import EarlyStopping
 
 if TYPE_CHECKING:
     from burn.store import Checkpoints
-    from burn.train.stopping import EarlyStopping
 
 __all__ = ["fit"]
 
@@ -35,7 +59,7 @@ def fit(
     steps: int | None = None,
     evaluate: Callable[[], Any] | None = None,
     stop: EarlyStopping | None = None,
-    checkpoints: Checkpoints | None = None,
+    checkpoints: Checkpoints | str | os.PathLike[str] | None = None,
     parts: Mapping[str, Any] | None = None,
     save_every: int | Literal["epoch"] = "epoch",
     log: str | os.PathLike[str] | None = None,
@@ -70,8 +94,9 @@ def fit(
         Their names get ``val_`` before them.
     stop : EarlyStopping, optional
         Ends the run early, and restores the best state.
-    checkpoints : Checkpoints, optional
-        Where to save `parts`, the loader's position and the history, while training goes on.
+    checkpoints : Checkpoints, str or path, optional
+        Where to save `parts`, the loader's position and the history, while training goes on: the
+        folder, or a `burn.store.Checkpoints` of it that says which ones to keep.
     parts : mapping of str to object, optional
         What a run changes: model, optimizer, schedule, averages. With ``state_dict`` and
         ``load_state_dict``, or a ``numpy.random.Generator``.
@@ -127,7 +152,7 @@ def fit(
     given = dict(parts or {})
     _check(step, loader, evaluate, stop)
     if checkpoints is not None:
-        _check_parts(checkpoints, given)
+        _check_parts(given)
     if save_every != "epoch":
         save_every = as_integer(save_every, "save_every", "fit", least=1)
     if picture is not None:
@@ -144,13 +169,14 @@ def fit(
         log_every=as_integer(log_every, "log_every", "fit", least=1),
         allow_nonfinite=allow_nonfinite,
     )
-    if checkpoints is not None:
-        run.saver = Saver(checkpoints, given, save_every, run.state, loader)
-        run.saver.restore()
-    if not run.is_finished():
-        arguments = {"epochs": run.epochs, "steps": run.steps, "save_every": save_every}
-        with contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
+        if checkpoints is not None:
+            saved = stack.enter_context(_opened(checkpoints))
+            run.saver = Saver(saved, given, save_every, run.state, loader)
+            run.saver.restore()
+        if not run.is_finished():
             if log is not None:
+                arguments = {"epochs": run.epochs, "steps": run.steps, "save_every": save_every}
                 start = description(given, arguments | {"log_every": run.log_every})
                 kept = run.state.lines if run.state.step else None
                 run.log = stack.enter_context(contextlib.closing(Log(log, start, kept)))
@@ -158,12 +184,24 @@ def fit(
                 display_of(is_wanted=progress, epochs=run.epochs, steps=run.steps)
             )
             run.interruption = stack.enter_context(
-                Interruption(is_wanted=run.saver is not None, announce=run.display.note)
+                Interruption(is_wanted=run.saver is not None, announce=run.announce)
             )
             run.train(picture)
     if stop is not None:
         stop.restore_best()
     return run.state.history
+
+
+@contextlib.contextmanager
+def _opened(checkpoints: Checkpoints | str | os.PathLike[str]) -> Iterator[Checkpoints]:
+    """Checkpoints of the user, which stay open, or those of a folder."""
+    from burn.store import Checkpoints
+
+    if isinstance(checkpoints, Checkpoints):
+        yield checkpoints
+        return
+    with Checkpoints(checkpoints) as opened:
+        yield opened
 
 
 def _check(step: object, loader: object, evaluate: object, stop: object) -> None:
@@ -177,20 +215,14 @@ def _check(step: object, loader: object, evaluate: object, stop: object) -> None
             hint="Give a burn.data.DataLoader, or any other iterable of batches",
             operation="fit",
         )
-    if stop is not None and not (hasattr(stop, "update") and hasattr(stop, "restore_best")):
+    if not (stop is None or isinstance(stop, EarlyStopping)):
         raise OperandTypeError(
             f"stop is {stop!r}", hint="Give a burn.train.EarlyStopping", operation="fit"
         )
 
 
-def _check_parts(checkpoints: object, parts: dict[str, Any]) -> None:
+def _check_parts(parts: dict[str, Any]) -> None:
     """Refuse what a checkpoint could not put back."""
-    if not hasattr(checkpoints, "restore"):
-        raise OperandTypeError(
-            f"checkpoints is {checkpoints!r}",
-            hint="Give burn.store.Checkpoints(path)",
-            operation="fit",
-        )
     if not parts:
         raise ArgumentError(
             "checkpoints without parts would hold no model",
