@@ -34,10 +34,13 @@ class Background:
         """
         self.wait()
         self._process = os.getpid()
+        if not threading.main_thread().is_alive():  # the interpreter waits for no thread any more
+            self._run(work)
+            return
         thread = threading.Thread(target=self._run, args=(work,), name="burn checkpoint")
         try:
             thread.start()
-        except RuntimeError:  # there are too many threads, or the interpreter ends
+        except RuntimeError:  # there are as many threads as the system allows
             self._run(work)
             return
         self._thread = thread

@@ -169,7 +169,7 @@ class SavedParts:
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
         state = read_json(folder.path / STATE, _RESTORE)
-        self._parts: dict[str, Any] = state.get("parts", {})
+        self._parts: dict[str, Any] = state.get("parts", None)
         self._random = state.get("random")
         if not isinstance(self._parts, dict) or not all(
             isinstance(one, dict) and set(one) == {"kind", "content"} and one["kind"] in _KINDS
@@ -259,8 +259,12 @@ class SavedParts:
                 part.load_state_dict(state)
         except BaseException as error:
             error.add_note(f"in the part {name!r} of {self.folder.path}")
-            for name, state in reversed(before.items()):
-                parts[name].load_state_dict(state)
+            for changed, state in reversed(before.items()):
+                try:
+                    parts[changed].load_state_dict(state)
+                except Exception as failed:  # noqa: BLE001 — the others get their states back
+                    if changed != name:
+                        error.add_note(f"the part {changed!r} did not take its state: {failed!r}")
             raise
 
     def _load(self, name: str) -> Any:
