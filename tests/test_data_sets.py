@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import enum
 import fractions
+import io
 import itertools
 import pickle
 import re
@@ -20,6 +21,7 @@ from PIL import Image
 
 import burn
 from burn.data import Arrays, Concatenated, Mapped, Subset, Windows, collate, split
+from burn.data.mapped_files import reduced_map
 
 DEVICES = [device for device in burn.Device.enumerate() if device.backend_name != "strict"]
 
@@ -408,3 +410,36 @@ def test_datasets_and_batches_can_be_copied_and_pickled():
         assert repr(other) == repr(data)
     batch = pickle.loads(pickle.dumps(collate([(1, 2.5)])))
     assert type(batch[0]) is type(collate([1]))
+
+
+@pytest.mark.parametrize("mode", ["r", "r+", "w+", "c"])
+def test_memory_mapped_arrays_are_pickled_as_maps_of_their_file(tmp_path, mode):
+    path = tmp_path / "x.npy"
+    values = np.arange(3000, dtype=np.int16).reshape(100, 30)
+    mapped = np.memmap(path, values.dtype, "w+", offset=64, shape=values.shape)
+    mapped[...] = values
+    if mode != "w+":
+        mapped.flush()
+        mapped = np.memmap(path, values.dtype, mode, offset=64, shape=values.shape)
+    views = [mapped, mapped[10:], mapped[::-3, 4:], mapped.T, mapped[7], mapped[:0]]
+    parts = [values, values[10:], values[::-3, 4:], values.T, values[7], values[:0]]
+    for view, expected in zip(views, parts, strict=True):
+        data = pickled(view)
+        again = pickle.loads(data)
+        assert np.array_equal(again, expected)
+        if mode == "c":  # changes are not in the file
+            assert len(data) > view.nbytes
+        elif view.size:
+            assert len(data) < 1000
+            assert isinstance(again.base, np.memmap)
+    copied = mapped[[3, 1]]  # lies in no file
+    assert np.array_equal(pickle.loads(pickled(copied)), values[[3, 1]])
+
+
+def pickled(x):
+    """The pickle of an object as worker processes get it."""
+    data = io.BytesIO()
+    pickler = pickle.Pickler(data, protocol=5)
+    pickler.dispatch_table = {np.memmap: reduced_map}
+    pickler.dump(x)
+    return data.getvalue()

@@ -13,7 +13,7 @@ import torch
 
 import burn
 from burn.data import collate
-from burn.data._upload import upload, upload_one
+from burn.data.uploading import upload, upload_one
 from burn.testing import MockDevice, mock_backend
 
 DEVICES = [device for device in burn.Device.enumerate() if device.backend_name != "strict"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from burn.data._pool import closed
-from burn.data._upload import Uploads
+from burn.data.uploading import Uploads
 from burn.errors import WorkerError
 
 __all__ = ["Iteration", "Position"]

@@ -16,7 +16,7 @@ from burn.data._order import batch_count, batches_of_indices
 from burn.data._pool import Pool, ThreadWorker, Worker
 from burn.data._processes import start_processes
 from burn.data._sources import Ahead, Direct, Stream, StreamedAhead
-from burn.data._upload import Source, upload
+from burn.data.uploading import Source, upload
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.normalize import as_flag, find_device
 from burn.ops.arguments import as_integer
