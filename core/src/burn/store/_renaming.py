@@ -11,7 +11,10 @@ from burn.errors import ArgumentError, OperandTypeError
 
 __all__ = ["Only", "Rename", "selected"]
 
-Rename: TypeAlias = "Mapping[str, str | None] | Sequence[tuple[str, str | None]] | Callable[[str], str | None] | None"
+Rename: TypeAlias = (
+    "Mapping[str, str | None] | Sequence[tuple[str, str | None]] "
+    "| Callable[[str], str | None] | None"
+)
 """Patterns and what replaces them, or a function."""
 
 Only: TypeAlias = "str | Sequence[str] | None"

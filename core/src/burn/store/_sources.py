@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 from pathlib import Path
@@ -81,7 +82,7 @@ def open_source(path: Path) -> Source:
         Of the operating system. `StoreError` if it has no tensors, or is damaged.
     """
     index = path.with_name(path.name + INDEX)
-    if not path.exists() and index.exists():
+    if not os.path.lexists(path) and os.path.lexists(index):  # also of names that are too long
         return _Shards(index)
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from burn.backend.dlpack import import_host
-from burn.errors import ArgumentError, BurnError, ExportError, OperandTypeError, StoreError
+from burn.errors import ArgumentError, BurnError, ExportError, OperandTypeError
 from burn.functions.creation import asarray
 from burn.quant_scheme import QDType
 from burn.store._atomic import atomic_file, sync_folder
@@ -124,12 +124,12 @@ def nbytes(value: Tensor | TensorData) -> int:
 
 def write_whole(target: Path, values: Values, metadata: Mapping[str, str]) -> None:
     """Write one file; of a sharded file of this name index and shards are removed then."""
+    index = target.with_name(target.name + INDEX)
+    old = _shards_of(index, target)
     host = _on_host(values)
     with atomic_file(target) as partial:
         write_host(partial, host, metadata)
-    index = target.with_name(target.name + INDEX)
-    old = _shards_of(index, target)
-    if index.exists():
+    if os.path.lexists(index):
         index.unlink()
         sync_folder(target.parent)  # before the shards are gone
     _remove(old)
@@ -230,7 +230,7 @@ def _shards_of(index: Path, target: Path) -> list[Path]:
     )
     try:
         _, files = read_index(index)
-    except (FileNotFoundError, StoreError):  # there is none, or it is damaged
+    except OSError:  # there is none, or it is damaged
         return []
     return [index.with_name(file) for file in set(files.values()) if name.fullmatch(file)]
 
