@@ -54,6 +54,13 @@ def score_axis(scores: Tensor, targets: Tensor, axis: int, operation: str) -> in
             "classes, which is the last one unless axis= names another",
             operation=operation,
         )
+    if scores.shape[number] == 1:
+        raise ShapeError(
+            f"there are scores of one class: the predictions have shape {scores.shape}",
+            hint="A score of class 1 has the shape of the targets: call "
+            f"squeeze({number}) on the predictions",
+            operation=operation,
+        )
     if not scores.dtype.is_float:
         raise DTypeError(
             f"predictions of {scores.dtype} have an axis of classes",

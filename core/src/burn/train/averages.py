@@ -15,7 +15,7 @@ from burn.ops.arguments import as_integer, python_number, real_number
 from burn.tensor.tensor import Tensor
 from burn.train._labels import optional_integer
 from burn.train._sums import precise, total, widened
-from burn.train.metrics import Metric
+from burn.train.metrics import Layouts, Metric
 
 __all__ = ["Mean", "MeanAbsoluteError", "MeanSquaredError", "Perplexity"]
 
@@ -60,9 +60,11 @@ class Mean(Metric):
         """
         operation = "Mean.update"
         value, weight = python_number(value), python_number(weight)
+        if isinstance(value, (int, float)):
+            value = real_number(+value, "value", operation, takes_nan=True)  # +True is 1
         if isinstance(weight, (int, float)):
-            factor = real_number(float(weight), "weight", operation, least=0.0, below=math.inf)
-            if isinstance(value, (int, float)):
+            factor = real_number(+weight, "weight", operation, least=0.0, below=math.inf)
+            if isinstance(value, float):
                 self.add(total=value * factor, weight=factor)
                 return
             (values,) = self._inputs(value=value)
@@ -70,7 +72,7 @@ class Mean(Metric):
             summed = summed if factor == 1.0 else summed * factor
             self.add(total=summed, weight=values.size * factor)
             return
-        if isinstance(value, (int, float)):
+        if isinstance(value, float):
             (weights,) = self._inputs(weight=weight)
             weights = widened(total(weights))
             self.add(total=weights * value, weight=weights)
@@ -83,6 +85,9 @@ class Mean(Metric):
             raise
         products = precise(values) * precise(weights)
         self.add(total=widened(total(products)), weight=widened(total(weights)))
+
+    def _expected(self) -> Layouts:
+        return {"total": ((), True), "weight": ((), True)}
 
     def compute(self) -> float:
         """The mean of all values so far.
@@ -215,6 +220,9 @@ class Perplexity(Metric):
             operation="Perplexity.update_from_loss",
         )
 
+    def _expected(self) -> Layouts:
+        return {"total": ((), True), "count": ((), False)}
+
     def compute(self) -> float:
         """The perplexity of all targets so far.
 
@@ -266,6 +274,9 @@ class _MeanError(Metric):
 
     def _errors(self, differences: Tensor) -> Tensor:
         raise NotImplementedError
+
+    def _expected(self) -> Layouts:
+        return {"total": ((), True), "count": ((), False)}
 
     def compute(self) -> float:
         """The mean error of all elements so far.

@@ -23,7 +23,7 @@ from burn.train._labels import (
     score_axis,
 )
 from burn.train._sums import total
-from burn.train.metrics import Metric
+from burn.train.metrics import Layouts, Metric
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -131,6 +131,9 @@ class Accuracy(Metric):
             wanted = expand_dims(wanted, axis=axis)
         self.add(right=total(found == as_classes(wanted)), valid=valid, count=count)
 
+    def _expected(self) -> Layouts:
+        return dict.fromkeys(("right", "valid", "count"), ((), False))
+
     def compute(self) -> float:
         """The share of all targets so far.
 
@@ -231,6 +234,9 @@ class ConfusionMatrix(_OfClasses):
         width = self.classes + 2
         self.add(counts=counts_of(wanted * width + predicted, width**2))
 
+    def _expected(self) -> Layouts:
+        return {"counts": (((self.classes + 2) ** 2,), False)}
+
     def compute(self) -> np.ndarray[Any, Any]:
         """The counts of all updates so far.
 
@@ -307,6 +313,10 @@ class _ClassScore(_OfClasses):
             predicted=counts_of(predicted, width),
             targets=counts_of(wanted, width),
         )
+
+    def _expected(self) -> Layouts:
+        names = ("right", "predicted", "targets")
+        return dict.fromkeys(names, ((self.classes + 2,), False))
 
     def compute(self) -> Any:
         """The score of all updates so far.

@@ -93,6 +93,12 @@ def evaluate(
             operation="evaluate",
         )
     used = {name: _metric(x, name) for name, x in metrics.items()}
+    if len({id(metric) for metric, _ in used.values()}) < len(used):
+        raise ArgumentError(
+            "a metric has two names, and would count everything twice",
+            hint="Pass another object for each name",
+            operation="evaluate",
+        )
     for metric, _ in used.values():
         metric.reset()
     batches = _with_progress(loader) if as_flag(progress, "progress", "evaluate") else loader

@@ -25,15 +25,17 @@ True
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from burn.autodiff import running_again
 from burn.devices import Device, running_trace
+from burn.dtype import int64
 from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError, TraceError
 from burn.functions.common import dispatch
 from burn.functions.creation import asarray
-from burn.functions.normalize import check_tensor
+from burn.functions.normalize import as_scalar, check_tensor
 from burn.ops.arguments import python_number
 from burn.tensor.tensor import Tensor
 from burn.train._sums import Sum, device_of, plain
@@ -44,6 +46,9 @@ if TYPE_CHECKING:
     from burn.aliases import Shape
 
 __all__ = ["Metric"]
+
+Layouts: TypeAlias = "dict[str, tuple[Shape, bool]]"
+"""The shape of each sum or amount, and whether it is of floats."""
 
 
 class Metric:
@@ -127,6 +132,8 @@ class Metric:
         TraceError
             In a program of `burn.ir.trace`, and in a body of control flow.
         """
+        if running_again.get():  # in the backward pass of burn.checkpoint: it was added before
+            return
         operation = f"{type(self).__name__}.update"
         added = {name: _amount(x, name, operation) for name, x in amounts.items()}
         trace = running_trace()
@@ -253,14 +260,24 @@ class Metric:
                 operation=operation,
             )
         first = {name: _array(x, name, operation) for name, x in state.items()}
-        if first and self._sums is not None:
-            _check(_layouts(self._sums), _layouts(first), operation)
+        known = self._expected() or _layouts(self._sums or {})
+        if first and known:
+            _check(known, _layouts(first), operation)
+            first = {name: x.astype(float) if known[name][1] else x for name, x in first.items()}
         self._begin(first, int(bool(first)))
+
+    def __repr__(self) -> str:
+        options = ", ".join([f"{name}={x!r}" for name, x in _options(self).items()])
+        return f"{type(self).__name__}({options})"
 
     def __getstate__(self) -> dict[str, Any]:
         """Of a copy, whose sums are on no device until its next update."""
         state = {name: x for name, x in vars(self).items() if name != "_sums"}
         return state | {"_first": {} if self.is_empty else self._read()}
+
+    def _expected(self) -> Layouts:
+        """The sums of any metric of the class and these options; nothing where that is open."""
+        return {}
 
     def _count(self) -> None:
         self._updates += 1
@@ -357,10 +374,10 @@ def _amount(x: Any, name: str, operation: str) -> Any:
     """What is added: a tensor of numbers without layers, or a Python number."""
     if not isinstance(x, Tensor):
         number = python_number(x)
-        if isinstance(number, bool):
-            return int(number)
-        if isinstance(number, (int, float)):
+        if isinstance(number, float):
             return number
+        if isinstance(number, int):
+            return as_scalar(number, int64, operation)
         check_tensor(x, name, operation)
     return _real(x, name, operation)
 
@@ -390,7 +407,7 @@ def _options(metric: Metric) -> dict[str, Any]:
     return {name: x for name, x in vars(metric).items() if not name.startswith("_")}
 
 
-def _layouts(values: Mapping[str, Any]) -> dict[str, tuple[Shape, bool]]:
+def _layouts(values: Mapping[str, Any]) -> Layouts:
     """The shape of each sum or amount, and whether it is of floats."""
     return {name: _layout(x) for name, x in values.items()}
 
@@ -405,16 +422,14 @@ def _layout(x: Any) -> tuple[Shape, bool]:
     return (), isinstance(x, float)
 
 
-def _zeros(layouts: dict[str, tuple[Shape, bool]]) -> dict[str, np.ndarray[Any, Any]]:
+def _zeros(layouts: Layouts) -> dict[str, np.ndarray[Any, Any]]:
     return {
         name: np.zeros(shape, np.float64 if is_float else np.int64)
         for name, (shape, is_float) in layouts.items()
     }
 
 
-def _check(
-    own: dict[str, tuple[Shape, bool]], added: dict[str, tuple[Shape, bool]], operation: str
-) -> None:
+def _check(own: Layouts, added: Layouts, operation: str) -> None:
     """Raise an error unless amounts can be added to sums."""
     if own.keys() != added.keys():
         raise ArgumentError(

@@ -13,7 +13,7 @@ from burn.functions.searching import where
 from burn.ops.arguments import as_integer
 from burn.train._labels import as_classes, check_targets, counts_of, in_range, optional_integer
 from burn.train._sums import precise
-from burn.train.metrics import Metric
+from burn.train.metrics import Layouts, Metric
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -96,6 +96,9 @@ class AUROC(Metric):
         if self.ignore_index is not None:
             index = where(wanted == self.ignore_index, 2 * self.bins + 3, index)
         self.add(counts=counts_of(index.reshape(-1), 2 * self.bins + 4))
+
+    def _expected(self) -> Layouts:
+        return {"counts": ((2 * self.bins + 4,), False)}
 
     def compute(self) -> float:
         """The area for all updates so far.
