@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import weakref
@@ -178,11 +179,9 @@ def _serve(worker: Worker, tasks: SimpleQueue[Task | None], stopped: threading.E
     asked: deque[Task] = deque()
     is_open = True
     while is_open or asked:
-        if is_open and len(asked) < worker.depth:
-            try:
+        if is_open and len(asked) < worker.depth and not (asked and tasks.empty()):
+            with contextlib.suppress(Empty):  # another thread was faster
                 is_open = _ask(worker, tasks.get(block=not asked), asked, stopped)
-            except Empty:
-                _answer(worker, *asked.popleft())
         else:
             _answer(worker, *asked.popleft())
     worker.finish()
