@@ -7,7 +7,7 @@ import burn
 
 ROOT = Path(__file__).parent.parent
 
-PACKAGES = ("nn", "optim")
+PACKAGES = ("data", "nn", "optim", "store", "train")
 """Packages that resolve their names when they are used."""
 
 
@@ -26,8 +26,9 @@ def test_programs_of_users_pass_mypy_strictly(tmp_path, run_python, monkeypatch)
     for number, program in enumerate(programs):
         files.append(tmp_path / f"readme_{number}.py")
         files[-1].write_text(program, encoding="utf-8")
-    imports = [f"from burn.{one} import {', '.join(dir(getattr(burn, one)))}" for one in PACKAGES]
-    files.append(tmp_path / "names.py")
-    files[-1].write_text("\n".join(imports), encoding="utf-8")
+    for one in PACKAGES:
+        files.append(tmp_path / f"names_of_{one}.py")
+        names = ", ".join(dir(getattr(burn, one)))
+        files[-1].write_text(f"from burn.{one} import {names}\n", encoding="utf-8")
     result = run_python("-m", "mypy", *files)  # strictly: see pyproject.toml
     assert result.returncode == 0, result.stdout

@@ -3,10 +3,13 @@
 An ignore that is not needed is an error, so each one here says that the line is one.
 """
 
-from typing import assert_type
+from pathlib import Path
+from typing import Any, assert_type
+
+import numpy as np
 
 import burn
-from burn import nn
+from burn import data, nn, store
 from burn.testing import assert_close
 
 
@@ -97,7 +100,32 @@ def fitted(x: burn.Tensor, device: burn.Device) -> dict[str, burn.Tensor]:
     return net.state_dict()
 
 
+def batches(folder: Path, rows: np.ndarray[Any, Any]) -> int:
+    training, held_out = data.split(data.Arrays(x=rows), [0.8, 0.2], seed=1, stratify=None)
+    assert_type(held_out, data.Subset)
+    both = data.Concatenated(training, data.Mapped(held_out, dict), data.Windows(rows, 3, step=2))
+    with data.DataLoader(both, 8, shuffle=True, seed=0, device="cpu", collate=data.collate) as own:
+        assert_type(own, data.DataLoader)
+        for batch in own:
+            report(f"{batch['x']:.3f}", [len(own), own.epoch])
+    assert_type(data.rng(), np.random.Generator)
+    network = Net(4)
+    store.save(network, folder / "net.safetensors", metadata={"kind": "net"})
+    assert_type(store.load(folder / "net.safetensors", device="cpu"), dict[str, burn.Tensor])
+    assert_type(store.read_metadata(str(folder / "net.safetensors")), dict[str, str])
+    assert_type(store.load_into(network, folder, strict=False).missing, list[str])
+    with store.Checkpoints(folder, keep=2) as checkpoints:
+        checkpoints.save(1, network=network, loader=own)
+        found = checkpoints.restore(network=network)
+        assert_type(found, store.Checkpoint | None)
+        assert_type(checkpoints.steps(), list[int])
+    return 0 if found is None else found.step
+
+
 def typos(x: burn.Tensor) -> None:
+    data.Array(x)  # type: ignore[attr-defined]
+    data.DataLoader([x], batchsize=3)  # type: ignore[call-arg]
+    store.load_in(x, "a")  # type: ignore[attr-defined]
     burn.ir.traced(burn.exp, x)  # type: ignore[attr-defined]
     burn.summ(x)  # type: ignore[attr-defined]
     burn.linalg.inverse(x)  # type: ignore[attr-defined]
