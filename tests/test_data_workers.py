@@ -200,6 +200,22 @@ def test_arrays_of_a_dataset_are_those_of_the_program_and_can_be_written():
     np.testing.assert_array_equal(first.numpy(), array[:20_000] + 1)
 
 
+@LINUX
+def test_a_dataset_of_a_mapped_file_is_mapped_by_each_worker(tmp_path):
+    path = tmp_path / "tokens.npy"
+    np.save(path, np.arange(10**6))
+    array = np.load(path, mmap_mode="r").reshape(1000, 1000)
+    with loader_of(array, 1000, transform=name_of_file) as loader:
+        (names,) = loader
+    assert names == [str(path)] * 1000
+
+
+def name_of_file(x):
+    while not isinstance(x, np.memmap):
+        x = x.base
+    return str(x.filename)
+
+
 def add_in_memory(x):
     x += 1
     return x

@@ -16,11 +16,13 @@ import pickle
 import sys
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.reduction import DupFd
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+
+from burn.data.mapped_files import reduced_map
 
 __all__ = ["Memory", "Reader", "Sent", "Slot", "Writer", "available", "own_copy", "shared"]
 
@@ -123,14 +125,12 @@ class Writer:
         Sent
             For the pipe.
         """
-        if self._memory is None:
-            return Sent(pickle.dumps(value, protocol=5))
-        data, buffers = _dumps(value)
+        data, buffers = _dumps(value, apart=self._memory is not None)
         if not buffers:
             return Sent(data)
         slot = self._take(_size(buffers))
         if slot is None:
-            return Sent(pickle.dumps(value, protocol=5))
+            return Sent(_dumps(value, apart=False)[0])
         return Sent(data, slot, _copy(buffers, self._maps[slot]))
 
     def release(self, slots: Sequence[Slot]) -> None:
@@ -208,9 +208,7 @@ def shared(value: Any) -> tuple[Sent, Memory | None]:
     tuple of Sent, Memory or None
         The pickle, and the file that its large arrays are in; None if there are none.
     """
-    if not available():
-        return Sent(pickle.dumps(value, protocol=5)), None
-    data, buffers = _dumps(value)
+    data, buffers = _dumps(value, {np.memmap: reduced_map}, apart=available())
     if not buffers:
         return Sent(data), None
     memory, slot = Memory(), (0, _size(buffers))
@@ -240,8 +238,10 @@ def own_copy(sent: Sent, memory: Memory | None) -> Any:
     return pickle.loads(sent.data, buffers=_split(whole, sent.sizes))  # noqa: S301 — as above
 
 
-def _dumps(value: Any) -> tuple[bytes, list[memoryview]]:
-    """Pickle an object; its large arrays are apart."""
+def _dumps(
+    value: Any, reducers: Mapping[type, Callable[[Any], Any]] | None = None, *, apart: bool = True
+) -> tuple[bytes, list[memoryview]]:
+    """Pickle an object, by reducers for some types; its large arrays are apart, if they may be."""
     buffers: list[memoryview] = []
 
     def is_small(buffer: pickle.PickleBuffer) -> bool:
@@ -251,8 +251,12 @@ def _dumps(value: Any) -> tuple[bytes, list[memoryview]]:
         return False
 
     data = io.BytesIO()
-    pickler = pickle.Pickler(data, protocol=5, buffer_callback=is_small)
-    pickler.dispatch_table = {**copyreg.dispatch_table, np.ndarray: _reduced}
+    pickler = pickle.Pickler(data, protocol=5, buffer_callback=is_small if apart else None)
+    pickler.dispatch_table = {
+        **copyreg.dispatch_table,
+        np.ndarray: _reduced,
+        **(reducers or {}),
+    }
     pickler.dump(value)
     return data.getvalue(), buffers
 
