@@ -471,7 +471,7 @@ def test_curves_are_a_picture(tmp_path):
         for k in range(1, 5)
     ]
     history = History(records, [{"epoch": 1, "step": 5, "loss": 3.0, "rate": 0.1}])
-    for name, head in (("a.png", b"\x89PNG"), ("new/b.svg", b"<?xml"), ("c.pdf", b"%PDF")):
+    for name, head in (("a.png", b"\x89PNG"), ("new/b.svg", b"<?xml")):
         history.draw(tmp_path / name)
         assert (tmp_path / name).read_bytes().startswith(head)
     assert "epoch" in (tmp_path / "new/b.svg").read_text()
@@ -572,14 +572,14 @@ def undisturbed(tmp_path_factory):
 
 
 def test_a_run_that_was_stopped_anywhere_ends_as_if_it_was_not(undisturbed, tmp_path, everything):
-    for at in range(28) if everything else (2, 6, 9):
+    for at in range(28) if everything else (2, 10):
         folder = tmp_path / str(at)
         with pytest.raises(PowerCutError):
             run(folder, during=cut(at))
         same(run(folder), undisturbed)
 
 
-@pytest.mark.parametrize("every", [1, 7, "epoch"])
+@pytest.mark.parametrize("every", [pytest.param(1, marks=pytest.mark.exhaustive), 7, "epoch"])
 def test_it_does_so_however_often_it_is_saved_and_stopped(every, tmp_path, everything):
     whole = run(tmp_path / "whole", save_every=every)
     for _ in range(20):
@@ -621,8 +621,10 @@ def test_a_run_that_is_complete_can_be_made_longer(undisturbed, tmp_path):
 
 @pytest.mark.parametrize("knows_length", [True, False])
 @pytest.mark.parametrize("options", [{"epochs": 3}, {"steps": 11}])
-@pytest.mark.parametrize("every", [1, 2, 5])
-def test_every_batch_is_used_once_whatever_the_loader_knows(knows_length, options, every, tmp_path):
+@pytest.mark.parametrize("every", [2, pytest.param(1, marks=pytest.mark.exhaustive), 5])
+def test_every_batch_is_used_once_whatever_the_loader_knows(
+    knows_length, options, every, tmp_path, everything
+):
     mean = Mean()
 
     def attempt(folder, at):
@@ -643,7 +645,7 @@ def test_every_batch_is_used_once_whatever_the_loader_knows(knows_length, option
         return part.seen, without_times(history)
 
     whole = attempt(tmp_path / "whole", None)
-    for at in (1, 4, 5, 6, 10):
+    for at in range(11) if everything else (5,):
         with pytest.raises(PowerCutError):
             attempt(tmp_path / str(at), at)
         assert attempt(tmp_path / str(at), None) == whole
@@ -707,7 +709,7 @@ def fit_process(folder, *arguments):
 
 @needs_signals
 def test_a_killed_run_ends_as_if_it_was_not_killed(undisturbed, tmp_path, everything):
-    for step in range(1, 28) if everything else (5, 13):
+    for step in range(1, 28) if everything else (13,):
         folder = tmp_path / str(step)
         killed = fit_process(folder, int(signal.SIGKILL), step)
         assert killed.returncode == -signal.SIGKILL, killed.stderr
@@ -725,7 +727,7 @@ def test_a_run_that_is_killed_again_and_again_ends_all_the_same(undisturbed, tmp
 
 @needs_signals
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("at", [4, 13])
+@pytest.mark.parametrize("at", [4, pytest.param(13, marks=pytest.mark.exhaustive)])
 def test_a_signal_ends_a_run_after_the_step_and_saves_it(number, at, undisturbed, tmp_path):
     handlers = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
     begun = []

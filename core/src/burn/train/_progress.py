@@ -14,9 +14,9 @@ from rich.progress import (
     Progress,
     TaskID,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 
 from burn.train._values import EVALUATION
 
@@ -26,22 +26,21 @@ __all__ = ["Display", "Silence", "display_of"]
 DRAW_INTERVAL: Final = 0.25
 """Seconds between two drawings of the bars, which take a millisecond or two."""
 
+LINE_INTERVAL: Final = 60.0
+"""Seconds after which a line tells of an epoch that is not over yet, where no terminal is."""
+
 
 class Display(Protocol):
-    """What `fit` tells of a run.
+    """What `fit` tells of a run."""
 
-    Attributes
-    ----------
-    is_live : bool
-        Whether it shows values in the middle of an epoch.
-    """
+    @property
+    def is_live(self) -> bool:
+        """Whether it shows values now, in the middle of an epoch."""
 
-    is_live: bool
-
-    def epoch(self, epoch: int, batches: int, step: int, length: int | None) -> None:
+    def epoch(self, epoch: int, batches: int, step: int, length: int | None, /) -> None:
         """An epoch begins, or goes on after so many batches and steps of the run."""
 
-    def advance(self, step: int, batches: int, values: Mapping[str, Any]) -> None:
+    def advance(self, step: int, batches: int, values: Mapping[str, Any], /) -> None:
         """So many steps of the run and batches of the epoch are done."""
 
     def record(self, record: Mapping[str, Any]) -> None:
@@ -57,10 +56,12 @@ class Display(Protocol):
 class Silence:
     """Says nothing."""
 
-    is_live = False
+    @property
+    def is_live(self) -> bool:
+        return False
 
-    def epoch(self, epoch: int, batches: int, step: int, length: int | None) -> None: ...
-    def advance(self, step: int, batches: int, values: Mapping[str, Any]) -> None: ...
+    def epoch(self, epoch: int, batches: int, step: int, length: int | None, /) -> None: ...
+    def advance(self, step: int, batches: int, values: Mapping[str, Any], /) -> None: ...
     def record(self, record: Mapping[str, Any]) -> None: ...
     def note(self, text: str) -> None: ...
     def close(self) -> None: ...
@@ -70,6 +71,18 @@ class _Lines(Silence):
     def __init__(self, console: Console, epochs: int | None) -> None:
         self._console = console
         self._epochs = epochs
+        self._epoch = 1
+        self._said = time.monotonic()
+
+    @property
+    def is_live(self) -> bool:
+        return time.monotonic() - self._said >= LINE_INTERVAL
+
+    def epoch(self, epoch: int, _batches: int, _step: int, _length: int | None, /) -> None:
+        self._epoch = epoch
+
+    def advance(self, step: int, _batches: int, values: Mapping[str, Any], /) -> None:
+        self.note(f"{_epoch(self._epoch, self._epochs)}  step {step}  {values_line(values)}")
 
     def record(self, record: Mapping[str, Any]) -> None:
         shown = {name: value for name, value in record.items() if name not in ("epoch", "step")}
@@ -80,6 +93,7 @@ class _Lines(Silence):
 
     def note(self, text: str) -> None:
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+        self._said = time.monotonic()
 
 
 class _Seldom(Progress):
@@ -97,18 +111,19 @@ class _Seldom(Progress):
 class _Bars:
     """A bar for the epoch and one for the run, drawn when there is news: no thread of their own."""
 
-    is_live = True
+    @property
+    def is_live(self) -> bool:
+        return True
 
     def __init__(self, console: Console, epochs: int | None, steps: int | None) -> None:
         self._epochs, self._steps = epochs, steps
         self._progress = _Seldom(
             TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
+            BarColumn(16, table_column=Column(no_wrap=True)),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
             TextColumn("{task.fields[speed]}"),
-            TimeElapsedColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[values]}", markup=False),
+            TimeRemainingColumn(elapsed_when_finished=True, table_column=Column(no_wrap=True)),
+            TextColumn("{task.fields[values]}", markup=False, table_column=Column()),
             console=console,
             auto_refresh=False,
         )
@@ -119,7 +134,7 @@ class _Bars:
     def _add(self, total: int | None, description: str) -> TaskID:
         return self._progress.add_task(description, total=total, speed="", values="")
 
-    def epoch(self, epoch: int, batches: int, step: int, length: int | None) -> None:
+    def epoch(self, epoch: int, batches: int, step: int, length: int | None, /) -> None:
         total = self._steps
         if self._epochs is not None and length is not None:
             total = step - batches + (self._epochs - epoch + 1) * length
@@ -133,7 +148,7 @@ class _Bars:
             values="",
         )
 
-    def advance(self, step: int, batches: int, values: Mapping[str, Any]) -> None:
+    def advance(self, step: int, batches: int, values: Mapping[str, Any], /) -> None:
         self._progress.update(self._of_run, completed=step)
         self._progress.update(self._of_epoch, completed=batches, values=values_line(values))
         speed = self._progress.tasks[0].speed

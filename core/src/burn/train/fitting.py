@@ -4,27 +4,32 @@ The step of a run is the user's: it owns the model, the loss and the optimizer. 
 each batch, and does what stands around it in most programs. It is a loop that one can write, with
 the same parts:
 
+>>> import tempfile
 >>> import numpy as np
 >>> import burn
 >>> from burn.data import Arrays, DataLoader
+>>> from burn.store import Checkpoints
+>>> from burn.train import Accuracy, Mean
 >>> device = burn.Device("cpu").autodiff()
->>> rng = np.random.default_rng(0)
->>> x = rng.normal(size=(64, 2)).astype("float32")
->>> y = (x[:, 0] > 0).astype("int64")
->>> loader = DataLoader(Arrays(x, y), 16, shuffle=True, seed=0, device=device)
 >>> device.seed(0)
+>>> points = np.random.default_rng(0).normal(size=(64, 2)).astype("float32")
+>>> labels = (points[:, 0] > 0).astype("int64")
+>>> loader = DataLoader(Arrays(points, labels), 16, shuffle=True, seed=0, device=device)
 >>> model = burn.nn.Linear(2, 2, device=device)
 >>> optimizer = burn.optim.Adam(model, learning_rate=0.1)
->>> for epoch in range(5):
-...     mean, accuracy = burn.train.Mean(), burn.train.Accuracy()
-...     for points, labels in loader:
-...         scores = model(points)
-...         loss = burn.nn.functional.cross_entropy(scores, labels)
-...         optimizer.step(loss.backward())
-...         mean.update(loss)
-...         accuracy.update(scores, labels)
-...     # checkpoints.save(epoch, model=model, optimizer=optimizer, loader=loader)
->>> accuracy.compute() > 0.9
+>>> parts = {"model": model, "optimizer": optimizer, "loader": loader}
+>>> with tempfile.TemporaryDirectory() as folder, Checkpoints(folder) as checkpoints:
+...     newest = checkpoints.restore(**parts)  # of a run that was stopped
+...     while loader.epoch < 5:
+...         mean, accuracy = Mean(), Accuracy()
+...         for x, targets in loader:
+...             scores = model(x)
+...             loss = burn.nn.functional.cross_entropy(scores, targets)
+...             optimizer.step(loss.backward())
+...             mean.update(loss)
+...             accuracy.update(scores, targets)
+...         checkpoints.save(loader.epoch, **parts)
+>>> mean.compute() < 0.5 and accuracy.compute() > 0.9
 True
 """
 
