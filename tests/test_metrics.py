@@ -134,14 +134,15 @@ def test_macro_averages_leave_out_classes_that_are_not_there():
 def test_binary_scores_are_compared_with_the_threshold():
     scores = np.array([-0.5, 0.2, 0.7, 0.4], np.float32)
     targets = np.array([0, 1, 1, 0])
-    assert update(Accuracy(), [(scores, targets)]).compute() == 0.75
-    assert update(Accuracy(threshold=0.5), [(scores, targets)]).compute() == 0.75
-    for kind in (bool, np.float32, np.uint8, np.int32):
-        assert update(Accuracy(), [(scores, targets.astype(kind))]).compute() == 0.75
-    f1 = update(FBetaScore(2, average="binary"), [(scores, targets)]).compute()
+    for threshold, expected in ((0.0, 0.75), (0.5, 0.75), (0.7, 0.5)):
+        for kind in (bool, np.float32, np.uint8, np.int64):
+            accuracy = update(Accuracy(threshold=threshold), [(scores, targets.astype(kind))])
+            assert accuracy.compute() == expected
+    f1 = update(FBetaScore(2, average="binary", threshold=0.0), [(scores, targets)]).compute()
     assert f1 == pytest.approx(sk.f1_score(targets, scores > 0))
     labels = scores.reshape(2, 2), targets.reshape(2, 2)  # several labels an example
-    assert update(Accuracy(), [labels]).compute() == 0.75
+    assert update(Accuracy(threshold=0.0), [labels]).compute() == 0.75
+    assert update(Accuracy(threshold=0.0), [(scores > 0, targets)]).compute() == 0.75
 
 
 def test_classes_may_lie_along_any_axis():
@@ -603,7 +604,7 @@ def test_a_state_may_have_numbers_as_json_has_them():
 
 
 def test_a_metric_shows_its_options():
-    assert repr(Accuracy(5)) == "Accuracy(top_k=5, ignore_index=None, axis=-1, threshold=0.0)"
+    assert repr(Accuracy(5)) == "Accuracy(top_k=5, ignore_index=None, axis=-1, threshold=None)"
     assert repr(Mean()) == "Mean()"
 
 
@@ -635,7 +636,15 @@ def of(shape, dtype="float32"):
         (lambda: Accuracy().update(of((4, 3)), of(4)), burn.DTypeError, "Pass classes"),
         (lambda: Accuracy().update(of((4, 3), "int64"), of(4, "int64")), burn.DTypeError, "scores"),
         (lambda: Accuracy(4).update(of((4, 3)), of(4, "int64")), burn.ArgumentError, "3 classes"),
-        (lambda: Accuracy(2).update(of(4), of(4, "int64")), burn.ArgumentError, "no scores"),
+        (lambda: Accuracy(2).update(of(4, "int64"), of(4, "int64")), burn.ArgumentError, "no sco"),
+        (lambda: Accuracy().update(of((4, 3)), of((4, 3))), burn.ArgumentError, "one-hot"),
+        (lambda: Recall(2).update(of(4), of(4, "int64")), burn.ArgumentError, "threshold=0.0"),
+        (
+            lambda: Accuracy(threshold=0.0).update(of((4, 3)), of(4, "int64")),
+            burn.ShapeError,
+            "Scores of class 1",
+        ),
+        (lambda: Accuracy(threshold="0"), burn.OperandTypeError, "threshold"),
         (lambda: Accuracy().update(of((4, 1)), of(4, "int64")), burn.ShapeError, "squeeze"),
         (lambda: Accuracy(0), burn.ArgumentError, "top_k"),
         (lambda: Accuracy(axis=0.5), burn.OperandTypeError, "axis"),
@@ -644,7 +653,11 @@ def of(shape, dtype="float32"):
         (lambda: Accuracy().update(of(4, "complex64"), of(4)), burn.DTypeError, "real numbers"),
         (lambda: ConfusionMatrix(1), burn.ArgumentError, "classes"),
         (lambda: ConfusionMatrix(5).update(of((4, 3)), of(4, "int64")), burn.ShapeError, "of 3"),
-        (lambda: ConfusionMatrix(5).update(of(4), of(4, "int64")), burn.ShapeError, "of 2"),
+        (
+            lambda: ConfusionMatrix(5, threshold=0.0).update(of(4), of(4, "int64")),
+            burn.ShapeError,
+            "of 2",
+        ),
         (lambda: Precision(3, average="binary"), burn.ArgumentError, "class 1 of two"),
         (lambda: Precision(3, average="mean"), burn.ArgumentError, "average is 'mean'"),
         (lambda: FBetaScore(3, beta=0.0), burn.ArgumentError, "beta"),
@@ -688,7 +701,7 @@ def test_a_target_that_is_no_class_is_an_error_of_the_result(device, wrong):
 
 
 def test_a_target_of_two_classes_is_0_or_1():
-    for metric in (Accuracy(), AUROC(), ConfusionMatrix(2)):
+    for metric in (Accuracy(threshold=0.0), AUROC(), ConfusionMatrix(2, threshold=0.0)):
         for targets in ([2, 1, 0], [0.5, 1.0, 0.0], [math.nan, 1.0, 0.0]):
             metric.reset()
             update(metric, [([0.1, 0.2, 0.3], targets)])

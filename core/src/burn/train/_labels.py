@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.errors import DTypeError, OutOfRangeError, ShapeError
+from burn.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 from burn.functions.creation import ones, zeros
 from burn.functions.elementwise import clip, logical_and
 from burn.functions.indexing import scatter_add
@@ -32,19 +32,31 @@ def optional_integer(value: int | None, name: str, operation: str) -> int | None
     return None if value is None else as_integer(value, name, operation)
 
 
-def score_axis(scores: Tensor, targets: Tensor, axis: int, operation: str) -> int | None:
+def score_axis(
+    scores: Tensor, targets: Tensor, axis: int, threshold: float | None, operation: str
+) -> int | None:
     """The axis of the classes; None where each element is a prediction of its own.
 
     Raises
     ------
     ShapeError
-        If the shapes do not fit each other.
+        If the shapes do not fit each other, or the threshold.
+    ArgumentError
+        If there are scores of class 1, and no threshold.
     AxisError
         If there is no such axis.
     DTypeError
         If the predictions are no floats and have such an axis, or if the targets are floats there.
     """
     if scores.shape == targets.shape:
+        if threshold is None and scores.dtype.is_float:
+            raise ArgumentError(
+                f"predictions of {scores.dtype} have the shape of the targets, {targets.shape}, "
+                "and there is no threshold",
+                hint="Make the metric with threshold=0.0 if they are logits of class 1, or 0.5 if "
+                "they are probabilities. Of one-hot targets pass targets.argmax(axis=-1)",
+                operation=operation,
+            )
         return None
     number = normalize_axis(scores, axis, operation) if scores.shape else 0
     if scores.shape[:number] + scores.shape[number + 1 :] != targets.shape or not scores.shape:
@@ -54,11 +66,18 @@ def score_axis(scores: Tensor, targets: Tensor, axis: int, operation: str) -> in
             "classes, which is the last one unless axis= names another",
             operation=operation,
         )
+    if threshold is not None:
+        raise ShapeError(
+            f"there is a threshold, and the predictions have shape {scores.shape}, with an axis of "
+            "classes",
+            hint="Scores of class 1 have the shape of the targets. Scores of classes need no "
+            "threshold: the largest counts",
+            operation=operation,
+        )
     if scores.shape[number] == 1:
         raise ShapeError(
             f"there are scores of one class: the predictions have shape {scores.shape}",
-            hint="A score of class 1 has the shape of the targets: call "
-            f"squeeze({number}) on the predictions",
+            hint=f"Call squeeze({number}) on the predictions, and make the metric with a threshold",
             operation=operation,
         )
     if not scores.dtype.is_float:
@@ -75,11 +94,12 @@ def score_axis(scores: Tensor, targets: Tensor, axis: int, operation: str) -> in
     return number
 
 
-def predicted_classes(scores: Tensor, axis: int | None, threshold: float) -> Tensor:
+def predicted_classes(scores: Tensor, axis: int | None, threshold: float | None) -> Tensor:
     """The class of each prediction: by scores of classes, by a score of class 1, or itself."""
     if axis is not None:
         return argmax(scores, axis=axis)
-    return as_classes(scores > threshold if scores.dtype.is_float else scores)
+    is_score = scores.dtype.is_float and threshold is not None
+    return as_classes(scores > threshold if is_score else scores)
 
 
 def as_classes(x: Tensor) -> Tensor:
@@ -119,7 +139,7 @@ def flat_labels(
     classes: int,
     ignore_index: int | None,
     axis: int,
-    threshold: float,
+    threshold: float | None,
     operation: str,
 ) -> tuple[Tensor, Tensor]:
     """Predicted classes and targets, one axis each.
@@ -134,7 +154,7 @@ def flat_labels(
     DTypeError
         As `score_axis`.
     """
-    number = score_axis(predictions, targets, axis, operation)
+    number = score_axis(predictions, targets, axis, threshold, operation)
     of_two = number is None and predictions.dtype.is_float
     found = 2 if of_two else classes if number is None else predictions.shape[number]
     if found != classes:

@@ -40,8 +40,8 @@ class Accuracy(Metric):
     """Share of the predictions that are right.
 
     Predictions are scores of classes, of which the largest counts (the first of equals; NaN is
-    largest); or scores of class 1 in the shape of the targets, as of two classes or of several
-    labels; or predicted classes.
+    largest); or predicted classes; or, with a `threshold`, scores of class 1 in the shape of the
+    targets, as of two classes or of several labels.
 
     Parameters
     ----------
@@ -51,8 +51,9 @@ class Accuracy(Metric):
         A target that does not count, such as padding.
     axis : int
         Axis of the classes.
-    threshold : float
-        A score of class 1 above it predicts class 1: 0.0 for logits, 0.5 for probabilities.
+    threshold : float, optional
+        For scores of class 1, which predict it above the threshold: 0.0 of logits, 0.5 of
+        probabilities.
 
     Raises
     ------
@@ -76,12 +77,14 @@ class Accuracy(Metric):
         *,
         ignore_index: int | None = None,
         axis: int = -1,
-        threshold: float = 0.0,
+        threshold: float | None = None,
     ) -> None:
         self.top_k = as_integer(top_k, "top_k", "Accuracy", least=1)
         self.ignore_index = optional_integer(ignore_index, "ignore_index", "Accuracy")
         self.axis = as_integer(axis, "axis", "Accuracy")
-        self.threshold = real_number(threshold, "threshold", "Accuracy")
+        self.threshold = (
+            None if threshold is None else real_number(threshold, "threshold", "Accuracy")
+        )
 
     def update(self, predictions: Tensor, targets: Tensor) -> None:
         """Add a batch.
@@ -89,7 +92,7 @@ class Accuracy(Metric):
         Parameters
         ----------
         predictions : Tensor, shape (..., C) or (...)
-            Scores of C classes; or a score of class 1, or an integer, for each target.
+            Scores of C classes; or a predicted class, or a score of class 1, for each target.
         targets : Tensor, shape (...)
             Classes. One that is out of range is an error of `compute`, as it is known then.
 
@@ -106,7 +109,7 @@ class Accuracy(Metric):
         """
         operation = "Accuracy.update"
         predictions, targets = self._inputs(predictions=predictions, targets=targets)
-        axis = score_axis(predictions, targets, self.axis, operation)
+        axis = score_axis(predictions, targets, self.axis, self.threshold, operation)
         classes = 2 if axis is None else predictions.shape[axis]
         if self.top_k > (1 if axis is None else classes):
             scores = "no scores of classes" if axis is None else f"scores of {classes} classes"
@@ -163,13 +166,13 @@ class _OfClasses(Metric):
         *,
         ignore_index: int | None = None,
         axis: int = -1,
-        threshold: float = 0.0,
+        threshold: float | None = None,
     ) -> None:
         name = type(self).__name__
         self.classes = as_integer(classes, "classes", name, least=2)
         self.ignore_index = optional_integer(ignore_index, "ignore_index", name)
         self.axis = as_integer(axis, "axis", name)
-        self.threshold = real_number(threshold, "threshold", name)
+        self.threshold = None if threshold is None else real_number(threshold, "threshold", name)
 
     def _labels(self, predictions: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
         """Predicted classes and targets, as of `flat_labels`."""
@@ -196,8 +199,9 @@ class ConfusionMatrix(_OfClasses):
         A target that does not count, such as padding.
     axis : int
         Axis of the classes.
-    threshold : float
-        A score of class 1 above it predicts class 1: 0.0 for logits, 0.5 for probabilities.
+    threshold : float, optional
+        For scores of class 1, which predict it above the threshold: 0.0 of logits, 0.5 of
+        probabilities.
 
     Examples
     --------
@@ -217,7 +221,7 @@ class ConfusionMatrix(_OfClasses):
         Parameters
         ----------
         predictions : Tensor, shape (..., C) or (...)
-            Scores of C classes; or a score of class 1, or an integer, for each target.
+            Scores of C classes; or a predicted class, or a score of class 1, for each target.
         targets : Tensor, shape (...)
             Classes. One that is out of range is an error of `compute`, as it is known then.
 
@@ -272,7 +276,7 @@ class _ClassScore(_OfClasses):
         average: Average | None = "macro",
         ignore_index: int | None = None,
         axis: int = -1,
-        threshold: float = 0.0,
+        threshold: float | None = None,
     ) -> None:
         super().__init__(classes, ignore_index=ignore_index, axis=axis, threshold=threshold)
         name = type(self).__name__
@@ -292,7 +296,7 @@ class _ClassScore(_OfClasses):
         Parameters
         ----------
         predictions : Tensor, shape (..., C) or (...)
-            Scores of C classes; or a score of class 1, or an integer, for each target.
+            Scores of C classes; or a predicted class, or a score of class 1, for each target.
         targets : Tensor, shape (...)
             Classes. One that is out of range is an error of `compute`, as it is known then.
 
@@ -370,8 +374,9 @@ class Precision(_ClassScore):
         A target that does not count, such as padding.
     axis : int
         Axis of the classes.
-    threshold : float
-        A score of class 1 above it predicts class 1: 0.0 for logits, 0.5 for probabilities.
+    threshold : float, optional
+        For scores of class 1, which predict it above the threshold: 0.0 of logits, 0.5 of
+        probabilities.
 
     Examples
     --------
@@ -438,7 +443,7 @@ class FBetaScore(_ClassScore):
         average: Average | None = "macro",
         ignore_index: int | None = None,
         axis: int = -1,
-        threshold: float = 0.0,
+        threshold: float | None = None,
     ) -> None:
         super().__init__(
             classes, average=average, ignore_index=ignore_index, axis=axis, threshold=threshold

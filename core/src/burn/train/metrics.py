@@ -84,10 +84,10 @@ class Metric:
     """
 
     _sums: dict[str, Sum] | None = None
-    """The sums, once there is a device for them."""
+    """The sums, from the first update on."""
 
     _first: Mapping[str, np.ndarray[Any, Any]] = {}
-    """Where the sums begin that are not on a device yet."""
+    """Where they begin, until then."""
 
     _updates: int = 0
     """Number of updates, and 1 for a state with some."""
@@ -335,7 +335,8 @@ class Metric:
         if sums is None or (self.is_empty and own != layouts):
             first = self._first or _zeros(layouts)
             _check(_layouts(first), layouts, operation)
-            sums = self._sums = {name: Sum(x) for name, x in first.items()}
+            sums = {name: Sum(x) for name, x in first.items()}
+            self._sums, self._first = sums, {}
         elif own != layouts:
             _check(own, layouts, operation)
         return sums
