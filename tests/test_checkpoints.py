@@ -1,5 +1,6 @@
 """Checkpoints: what is saved comes back to the bit, whatever happens meanwhile."""
 
+import hashlib
 import json
 import math
 import os
@@ -14,13 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors.numpy
 
 import burn
 from burn import nn
 from burn.errors import ArgumentError, OperandTypeError, StoreError
 from burn.generator import get_state
 from burn.optim import schedules
-from burn.store import Checkpoints, _folders, load
+from burn.store import Checkpoints, load
 from burn.testing import MockDevice, mock_backend
 
 DEVICES = [device for device in burn.Device.enumerate() if device.backend_name != "strict"]
@@ -59,20 +61,20 @@ def folder(tmp_path):
 def held_writes(monkeypatch):
     """Files are written when the block ends, or the event is set."""
     released, entered = threading.Event(), threading.Event()
-    write = _folders.write_host
+    write = safetensors.numpy.save_file
 
-    def wait(path, values, metadata=None):
+    def wait(*arguments):
         entered.set()
         assert released.wait(60)
-        write(path, values, metadata)
+        write(*arguments)
 
-    monkeypatch.setattr(_folders, "write_host", wait)
+    monkeypatch.setattr(safetensors.numpy, "save_file", wait)
     released.entered = entered
     try:
         yield released
     finally:
         released.set()
-        monkeypatch.setattr(_folders, "write_host", write)
+        monkeypatch.setattr(safetensors.numpy, "save_file", write)
 
 
 def bits(x):
@@ -296,6 +298,30 @@ def test_a_checkpoint_is_of_the_moment_of_saving(device, folder, monkeypatch):
         for path, value in load(folder / "step-00000001" / f"{name}.safetensors").items()
     }
     assert saved == expected
+
+
+def test_a_handler_of_a_signal_may_save_while_a_save_runs(folder, monkeypatch):
+    class Interrupting(Counter):
+        def state_dict(self):
+            signal.raise_signal(signal.SIGTERM)
+            return {}
+
+    checkpoints = Checkpoints(folder)
+    before = signal.signal(signal.SIGTERM, lambda *_: checkpoints.save(1, x=burn.ones(2)))
+    try:
+        with checkpoints:
+            checkpoints.save(2, part=Interrupting())
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert checkpoints.steps() == [1, 2]
+
+
+def test_a_path_does_not_depend_on_later_directories(folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with Checkpoints("run") as checkpoints:
+        monkeypatch.chdir(tmp_path.parent)
+        checkpoints.save(1)
+    assert Checkpoints(folder).steps() == [1]
 
 
 def test_save_does_not_wait_for_the_files(folder, monkeypatch):
@@ -578,7 +604,7 @@ def test_a_model_comes_back_to_its_own_device(folder):
 
 
 def test_an_error_of_the_thread_arrives_with_its_traceback(folder, monkeypatch):
-    def fail(path, values, metadata=None):
+    def fail(*arguments):
         raise OSError(28, "No space left on device")
 
     checkpoints = Checkpoints(folder)
@@ -590,7 +616,7 @@ def test_an_error_of_the_thread_arrives_with_its_traceback(folder, monkeypatch):
         checkpoints.close,
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(_folders, "write_host", fail)
+            patch.setattr(safetensors.numpy, "save_file", fail)
             checkpoints.save(2, x=burn.ones(2))
             with pytest.raises(StoreError, match=r"No space left on device\. Free space") as caught:
                 call()
@@ -608,10 +634,10 @@ def test_an_error_of_the_thread_arrives_with_its_traceback(folder, monkeypatch):
 
 
 def test_an_error_does_not_hide_what_ends_the_block(folder, monkeypatch):
-    def fail(path, values, metadata=None):
+    def fail(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(_folders, "write_host", fail)
+    monkeypatch.setattr(safetensors.numpy, "save_file", fail)
     with pytest.raises(KeyboardInterrupt) as caught, Checkpoints(folder) as checkpoints:  # noqa: PT012 — the error is that of the block
         checkpoints.save(1, x=burn.ones(2))
         raise KeyboardInterrupt
@@ -670,16 +696,16 @@ def test_a_keyboard_interrupt_while_saving_waits_leaves_the_checkpoint(folder, m
 
 def test_the_end_of_a_program_completes_what_is_written(folder, run_python):
     program = f"""
-import atexit, burn
-from burn.store import Checkpoints, _folders
-write = _folders.write_host
+import atexit, burn, safetensors.numpy
+from burn.store import Checkpoints
+write = safetensors.numpy.save_file
 
 def slowly(*arguments):
     import time
     time.sleep(0.3)
     write(*arguments)
 
-_folders.write_host = slowly
+safetensors.numpy.save_file = slowly
 checkpoints = Checkpoints({str(folder)!r})
 checkpoints.save(1, x=burn.ones(3, device="cpu"))
 atexit.register(lambda: checkpoints.save(2, x=burn.ones(3, device="cpu")))
@@ -693,9 +719,9 @@ atexit.register(lambda: checkpoints.save(2, x=burn.ones(3, device="cpu")))
 
 def test_an_error_that_no_call_raised_is_logged_at_the_end(folder, run_python):
     program = f"""
-import burn
-from burn.store import Checkpoints, _folders
-_folders.write_host = None
+import burn, safetensors.numpy
+from burn.store import Checkpoints
+safetensors.numpy.save_file = None
 checkpoints = Checkpoints({str(folder)!r})
 checkpoints.save(1, x=burn.ones(3, device="cpu"))
 """
@@ -835,17 +861,17 @@ def test_a_checkpoint_that_was_about_to_be_replaced_counts(folder):
 def test_another_process_may_remove_what_is_read(folder, monkeypatch):
     with Checkpoints(folder) as checkpoints:
         checkpoints.save(1, value=1)
-        checkpoints.wait()
-        listed = _folders.folders_of(folder)
         checkpoints.save(2, value=2)
         checkpoints.wait()
-        shutil.rmtree(folder / "step-00000001")
-        answers = iter([listed])
-        folders_of = _folders.folders_of
-        monkeypatch.setattr(
-            "burn.store.checkpoints.folders_of", lambda path: next(answers, folders_of(path))
-        )
-        assert checkpoints.restore().values == {"value": 2}
+        verify = burn.store.checkpoints.verify
+
+        def remove_and_verify(found, operation):
+            if found.step == 2:
+                shutil.rmtree(found.path)
+            verify(found, operation)
+
+        monkeypatch.setattr(burn.store.checkpoints, "verify", remove_and_verify)
+        assert checkpoints.restore().values == {"value": 1}
 
 
 KILLED = Path(__file__).with_name("checkpoint_writer.py")
@@ -885,6 +911,15 @@ def test_a_read_only_folder_is_an_error(folder):
         assert Checkpoints(folder).restore().values == {"value": 1}
     finally:
         folder.chmod(0o700)
+
+
+def test_a_missing_library_is_an_error_at_once(folder, monkeypatch):
+    monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
+    with Checkpoints(folder) as checkpoints:
+        checkpoints.save(1, value=1)  # needs no files of tensors
+        with pytest.raises(StoreError, match=r'pip install "burn-core\[store\]"'):
+            checkpoints.save(2, x=burn.ones(2))
+        assert checkpoints.restore().values == {"value": 1}
 
 
 def test_files_that_may_not_grow_are_an_error_and_training_goes_on(folder, run_python):
@@ -931,11 +966,17 @@ def change(path, function):
     content = changed if isinstance(changed, list) else content
     path.write_text(json.dumps(content))
     if path.name == "state.json":
-        described = _folders._described(path)
-        change(
-            path.with_name("checkpoint.json"),
-            lambda manifest: manifest["files"].update({"state.json": described}),
-        )
+        describe(path)
+
+
+def describe(path):
+    """Let the manifest have the size and checksum of a file as they are."""
+    content = path.read_bytes()
+    described = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    change(
+        path.with_name("checkpoint.json"),
+        lambda manifest: manifest["files"].update({path.name: described}),
+    )
 
 
 MANIFESTS = {
@@ -1038,10 +1079,7 @@ def test_a_hostile_state_is_refused(case, saved):
 def test_json_that_is_too_deep_is_refused(saved):
     path = saved / "state.json"
     path.write_text("[" * 100_000 + "]" * 100_000)
-    change(
-        path.with_name("checkpoint.json"),
-        lambda manifest: manifest["files"].update({"state.json": _folders._described(path)}),
-    )
+    describe(path)
     refused(saved, "is damaged")
 
 

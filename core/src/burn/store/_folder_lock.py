@@ -143,13 +143,13 @@ _FAR: Final = 1 << 20
 _all: Final[dict[str, _Held]] = {}
 """The locks of this process, by the real paths of their folders."""
 
-_guard = threading.Lock()
+_guard = threading.RLock()  # a signal may interrupt its owner, and its handler save
 
 
 def _after_fork() -> None:
     """Leave the locks to the parent: else they would last as long as this child."""
     global _guard  # noqa: PLW0603 — another thread of the parent may have held it
-    _guard = threading.Lock()
+    _guard = threading.RLock()
     for held in _all.values():
         with contextlib.suppress(OSError):
             os.close(held.number)

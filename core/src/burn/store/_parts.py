@@ -169,7 +169,7 @@ class SavedParts:
     def __init__(self, folder: Folder) -> None:
         self.folder = folder
         state = read_json(folder.path / STATE, _RESTORE)
-        self._parts: dict[str, Any] = state.get("parts", None)
+        self._parts: Any = state.get("parts")
         self._random = state.get("random")
         if not isinstance(self._parts, dict) or not all(
             isinstance(one, dict) and set(one) == {"kind", "content"} and one["kind"] in _KINDS

@@ -19,6 +19,7 @@ from burn.store._errors import failure, os_errors
 from burn.store._folder_lock import FolderLock
 from burn.store._folders import Folder, folders_of, remove_old, remove_remains, verify, write
 from burn.store._parts import SavedParts, captured
+from burn.store._safetensors import _library
 
 if TYPE_CHECKING:
     from burn.tensor_data import TensorData
@@ -101,7 +102,7 @@ class Checkpoints:
         name = "Checkpoints"
         if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
             raise OperandTypeError(f"path must be a string or a Path, not {path!r}", operation=name)
-        self.path = Path(path)
+        self.path = Path(path).absolute()  # the program may change its directory
         self.keep = None if keep is None else as_integer(keep, "keep", name, least=1)
         self.keep_every = (
             None if keep_every is None else as_integer(keep_every, "keep_every", name, least=1)
@@ -290,7 +291,7 @@ class _Writer:
         self._path = path
         self._background = Background()
         self._lock: FolderLock | None = None
-        self._starting = threading.Lock()
+        self._starting = threading.RLock()  # a signal may interrupt a save, and its handler save
         self._process = os.getpid()
 
     def start(
@@ -302,6 +303,8 @@ class _Writer:
             self._background.wait()
             state, tensors = captured(parts)
             with os_errors(_SAVE, self._path):
+                if tensors:
+                    _library("numpy")  # the thread would find out late that it is not there
                 self._path.mkdir(parents=True, exist_ok=True)
                 if self._lock is None or not self._lock.is_held:
                     self._lock = FolderLock(self._path, _SAVE)
@@ -351,4 +354,4 @@ class _Writer:
 
     def _renew_after_fork(self) -> None:
         if self._process != os.getpid():  # a thread of the parent may have held the lock
-            self._process, self._starting = os.getpid(), threading.Lock()
+            self._process, self._starting = os.getpid(), threading.RLock()
