@@ -73,7 +73,7 @@ def test_a_docstring_has_a_summary_every_parameter_the_result_and_an_example(nam
 
 def public_classes():
     """The classes of packages, by their full names."""
-    for package in ("data", "nn", "optim", "store"):
+    for package in ("data", "nn", "optim", "store", "train"):
         module = getattr(burn, package)
         for name in dir(module):
             if inspect.isclass(getattr(module, name)):

@@ -419,10 +419,12 @@ class FBetaScore(_ClassScore):
 
     Parameters
     ----------
-    classes, average, ignore_index, axis, threshold : object
-        As of `Precision`.
+    classes : int
+        Their number.
     beta : float
         Above 0.
+    average, ignore_index, axis, threshold : object
+        As of `Precision`.
 
     Examples
     --------

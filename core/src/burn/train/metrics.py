@@ -93,7 +93,18 @@ class Metric:
     """Number of updates, and 1 for a state with some."""
 
     def update(self, *args: Any, **kwargs: Any) -> None:
-        """Add a batch; each class says what that is."""
+        """Add a batch.
+
+        Parameters
+        ----------
+        *args, **kwargs : object
+            What the class says.
+
+        Returns
+        -------
+        None
+            `compute` gives the result.
+        """
         raise NotImplementedError(f"{type(self).__name__} has no method update")
 
     def compute(self) -> Any:
