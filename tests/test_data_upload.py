@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import burn
-from burn.data import collate
+from burn.data import Arrays, DataLoader, collate
 from burn.data.uploading import upload, upload_one
 from burn.testing import MockDevice, mock_backend
 
@@ -293,3 +293,16 @@ def test_a_failed_upload_is_that_of_its_batch(device):
         next(batches)
     assert next(batches).tolist() == [2, 2]
     batches.close()
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=str)
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_loop_has_the_default_device_of_its_beginning(device, workers):
+    data = Arrays(np.arange(8, dtype=np.float32))
+    with DataLoader(data, 2, workers=workers, threads=True) as loader:
+        with burn.default_device(device.autodiff()):
+            batches = iter(loader)
+            first = next(batches)
+        found = [first, *batches]
+    assert all(one.device is device.autodiff() for one in found)
+    assert [one.tolist() for one in found] == [[0, 1], [2, 3], [4, 5], [6, 7]]

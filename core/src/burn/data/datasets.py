@@ -11,7 +11,6 @@ import numpy as np
 
 from burn.data._rows import Rows, as_array, is_array, is_tensor, row
 from burn.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
-from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -37,7 +36,7 @@ class _Dataset:
         length = len(self)
         if isinstance(index, slice):
             return Subset(self, range(*index.indices(length)))
-        number = as_integer(index, "index", type(self).__name__)
+        number: int = index if index.__class__ is int else _integer(index, "index", self)
         if not -length <= number < length:
             raise AxisError(
                 f"index {number} is out of range for {length} examples",
@@ -49,6 +48,13 @@ class _Dataset:
     def __getitems__(self, indices: Sequence[int]) -> Sequence[Any]:
         """The examples with some indices, which `collate` joins at once where they are rows."""
         return self._examples(_checked(indices, len(self), type(self).__name__))
+
+
+def _integer(value: Any, name: str, dataset: _Dataset, *, least: int | None = None) -> int:
+    """An argument as an integer."""
+    from burn.ops.arguments import as_integer  # imports the ops, which workers do without
+
+    return as_integer(value, name, type(dataset).__name__, least=least)
 
 
 def _checked(indices: Any, length: int, operation: str) -> npt.NDArray[np.intp]:
@@ -391,8 +397,8 @@ class Windows(_Dataset):
 
     def __init__(self, array: Any, length: int, step: int = 1) -> None:
         self._array = _as_column(array, "array", "Windows")
-        self._size = as_integer(length, "length", "Windows", least=1)
-        self._step = as_integer(step, "step", "Windows", least=1)
+        self._size = _integer(length, "length", self, least=1)
+        self._step = _integer(step, "step", self, least=1)
         if self._array.shape[0] < self._size:
             raise ShapeError(
                 f"windows of {self._size} of an array of {self._array.shape[0]}",
