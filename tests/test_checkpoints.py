@@ -1120,7 +1120,7 @@ def test_no_changed_byte_passes(saved, everything):
     """Whatever byte is changed: an error, or what was saved."""
     draw = random.Random(0)
     with Checkpoints(saved.parent) as checkpoints:
-        expected = repr(checkpoints.restore(2, net=network(CPU)).values)
+        expected = checkpoints.restore(2, net=network(CPU)).values["draws"].random(3).tolist()
         for path in sorted(saved.iterdir()):
             content = path.read_bytes()
             for _ in range(200 if everything else 10):
@@ -1137,7 +1137,8 @@ def test_no_changed_byte_passes(saved, everything):
                     assert state_of(net) == before
                 else:
                     assert path.name == "checkpoint.json"
-                    assert repr(found.values) == expected
+                    assert found.values["value"] == [2, 1.5]
+                    assert found.values["draws"].random(3).tolist() == expected
             path.write_bytes(content)
 
 
