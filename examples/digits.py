@@ -5,29 +5,33 @@ out. Nothing here names a backend: `burn.Device.default()` takes the best device
 ``--device`` another one, and all the rest is tensors and modules.
 
     python examples/digits.py
-    python examples/digits.py --network convolutional
+    python examples/digits.py --network convolutional --out out/convolutional
     python examples/digits.py --device cpu --dtype float64 --seed 7
+
+With ``--out`` a folder keeps the weights, a log and checkpoints: killed and started again, the
+program goes on where it was.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from sklearn.datasets import load_digits
 from sklearn.metrics import ConfusionMatrixDisplay
 from sklearn.model_selection import train_test_split
 
 import burn
 from burn import Device, Tensor, nn
+from burn.data import Arrays, DataLoader
 from burn.nn import functional as F
+from burn.store import save
+from burn.train import Accuracy, History, evaluate, fit
 
 mpl.use("Agg")  # pictures go to files: no display is needed
 
@@ -40,30 +44,19 @@ WEIGHT_DECAY = 1e-2
 NOISE = 0.2  # blurs the training images, so that the network cannot learn them by heart
 
 
-@dataclass
-class Digits:
-    """Images, shape (n, 64) with values from 0 to 1, and the digits they show, shape (n,)."""
-
-    images: Tensor
-    labels: Tensor
-
-    def __len__(self) -> int:
-        return len(self.images)
+Digits = tuple[Tensor, Tensor]
+"""Images, shape (n, 64) with values from 0 to 1, and the digits they show, shape (n,)."""
 
 
 def load_data(device: Device, dtype: str) -> tuple[Digits, Digits]:
-    """The images to train with, and those held out; the same split in every run."""
+    """What to train with, and what is held out; the same split in every run."""
     pixels, labels = load_digits(return_X_y=True)
     parts = train_test_split(pixels / 16, labels, test_size=0.2, stratify=labels, random_state=0)
-
-    def digits(images: np.ndarray, labels: np.ndarray) -> Digits:
-        return Digits(
-            burn.asarray(images, dtype=dtype, device=device),
-            burn.asarray(labels, dtype=device.settings.int_dtype, device=device),
-        )
-
-    train_images, test_images, train_labels, test_labels = parts
-    return digits(train_images, train_labels), digits(test_images, test_labels)
+    images = [burn.asarray(one, dtype=dtype, device=device) for one in parts[:2]]
+    digits = [
+        burn.asarray(one, dtype=device.settings.int_dtype, device=device) for one in parts[2:]
+    ]
+    return (images[0], digits[0]), (images[1], digits[1])
 
 
 def dense(dtype: str, device: Device) -> nn.Sequential:
@@ -91,56 +84,43 @@ NETWORKS = {"dense": dense, "convolutional": convolutional}
 EPOCHS = {"dense": 60, "convolutional": 15}
 
 
-def train(network: nn.Module, data: Digits, epochs: int) -> list[float]:
-    """Go through the data in random order, `epochs` times; the mean loss of each time."""
-    device = data.images.device
-    optimizer = burn.optim.AdamW(network, weight_decay=WEIGHT_DECAY)
-    losses: list[float] = []
-    with Progress(
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]:.4f}  accuracy {task.fields[accuracy]:.4f}"),
-        TimeElapsedColumn(),
-    ) as progress:
-        bar = progress.add_task("training", total=epochs, loss=float("nan"), accuracy=0.0)
-        for epoch in range(epochs):
-            optimizer.learning_rate = LEARNING_RATE * (1 - epoch / epochs)
-            order = burn.random.permutation(len(data), device=device)
-            total = burn.zeros((), dtype=data.images.dtype, device=device)
-            for start in range(0, len(data), BATCH):
-                chosen = order[start : start + BATCH]
-                images = burn.take(data.images, chosen, axis=0)
-                noise = burn.random.normal(
-                    images.shape, std=NOISE, dtype=images.dtype, device=device
-                )
-                scores = network(images + noise)
-                loss = F.cross_entropy(scores, burn.take(data.labels, chosen, axis=0))
-                optimizer.step(loss.backward())
-                total += loss.detach() * len(chosen)
-            losses.append(float(total) / len(data))
-            progress.update(bar, advance=1, loss=losses[-1], accuracy=accuracy(network, data))
-    return losses
+def train(
+    network: nn.Module, data: Digits, epochs: int, seed: int = 0, folder: Path | None = None
+) -> History:
+    """Go through the data in random order, `epochs` times; a folder keeps checkpoints and a log."""
+    loader = DataLoader(Arrays(*data), BATCH, shuffle=True, seed=seed, device=data[0].device)
+    rate = burn.optim.schedules.linear(LEARNING_RATE, 0.0, epochs * len(loader))
+    optimizer = burn.optim.AdamW(network, rate, weight_decay=WEIGHT_DECAY)
+    right = Accuracy()
 
+    def step(batch: Digits) -> dict[str, Tensor | Accuracy]:
+        images, labels = batch
+        noise = burn.random.normal(
+            images.shape, std=NOISE, dtype=images.dtype, device=images.device
+        )
+        scores = network(images + noise)
+        loss = F.cross_entropy(scores, labels)
+        optimizer.step(loss.backward())
+        right.update(scores, labels)
+        return {"loss": loss, "accuracy": right}
 
-@burn.no_grad()
-def predict(network: nn.Module, data: Digits) -> Tensor:
-    """The most likely digit of each image."""
-    network.eval()
-    digits = network(data.images).argmax(axis=1)
-    network.train()
-    return digits
+    parts = {"network": network, "optimizer": optimizer}
+    kept = {"checkpoints": folder / "checkpoints", "log": folder / "log.jsonl"} if folder else {}
+    return fit(step, loader, epochs=epochs, parts=parts, **kept)
 
 
 def accuracy(network: nn.Module, data: Digits) -> float:
     """Share of the images that are read right."""
-    right = predict(network, data) == data.labels
-    return int(burn.sum(right)) / len(data)
+    return evaluate(
+        lambda batch: (network(batch[0]), batch[1]), [data], model=network, right=Accuracy()
+    )["right"]
 
 
-def draw(path: Path, losses: list[float], data: Digits, predicted: np.ndarray) -> None:
+def draw(path: Path, losses: list[float], network: nn.Module, data: Digits) -> None:
     """Save a picture: the loss, what was read as what, and some of the mistakes."""
-    images, labels = data.images.numpy(), data.labels.numpy()
+    with burn.no_grad():
+        predicted = network.eval()(data[0]).argmax(axis=1).numpy()
+    images, labels = (one.numpy() for one in data)
     wrong = np.flatnonzero(predicted != labels)
     figure = plt.figure(figsize=(13, 4.6), layout="constrained")
     left, middle, right = figure.subfigures(1, 3, width_ratios=(1, 1.1, 1))
@@ -179,19 +159,24 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, help="times through the images")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--picture", type=Path, default=Path("out", "digits.png"))
+    parser.add_argument("--out", type=Path, help="a folder for weights, log and checkpoints")
     options = parser.parse_args()
 
     device = Device(options.device) if options.device else Device.default()
     device = device.autodiff()
     device.seed(options.seed)
     training, held_out = load_data(device, options.dtype)
-    print(f"{len(training)} images to train with, {len(held_out)} held out, on {device.inner()}")
+    count, others = len(training[0]), len(held_out[0])
+    print(f"{count} images to train with, {others} held out, on {device.inner()}")
 
     network = NETWORKS[options.network](options.dtype, device)
-    losses = train(network, training, options.epochs or EPOCHS[options.network])
+    epochs = options.epochs or EPOCHS[options.network]
+    history = train(network, training, epochs, options.seed, options.out)
+    if options.out:
+        save(network, options.out / "network.safetensors")
 
     print(f"accuracy on the held-out images: {accuracy(network, held_out):.4f}")
-    draw(options.picture, losses, held_out, predict(network, held_out).numpy())
+    draw(options.picture, history["loss"], network, held_out)
     print(f"picture: {options.picture}")
 
 
