@@ -27,8 +27,12 @@ def run(folder, *, during=lambda step: None, device="cpu", save_every=3, epochs=
     loader = DataLoader(Arrays(points, labels), 6, shuffle=True, seed=2, device=device)
     test = [(burn.asarray(points, device=device), burn.asarray(labels, device=device))]
     net = nn.Sequential(
-        nn.Linear(4, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 2)
-    ).to(device)
+        nn.Linear(4, 16, device=device),
+        nn.BatchNorm1d(16, device=device),
+        nn.ReLU(),
+        nn.Dropout(0.2),
+        nn.Linear(16, 2, device=device),
+    )
     rate = burn.optim.schedules.cosine(0.02, 30)
     optimizer = burn.optim.AdamW(net, rate, weight_decay=0.1)
     average = burn.optim.ExponentialMovingAverage(net, decay=0.9)
