@@ -145,20 +145,22 @@ def _described(x: Any) -> str:
 
 def _stacked(values: list[Any], name: str) -> Any:
     """Arrays of one shape along a new first axis."""
-    try:
-        arrays = [one if one.__class__ is np.ndarray else _array(one) for one in values]
-    except BurnError as error:
-        error.operation = f"collate: {name}"
-        raise
-    first = arrays[0]
-    if any(is_tensor(one) for one in arrays):  # on a device that the host cannot read
-        return _stacked_tensors(arrays, name)
-    shape, dtype = first.shape, first.dtype
+    arrays = values
+    kinds = set(map(type, values))
+    if kinds != {np.ndarray}:
+        is_of_one_kind = len(kinds) == 1 and not isinstance(values[0], (np.ndarray, np.generic))
+        try:
+            arrays = [(as_array if is_of_one_kind else _array)(one) for one in values]
+        except BurnError as error:
+            error.operation = f"collate: {name}"
+            raise
+        if any(map(is_tensor, arrays)):  # on a device that the host cannot read
+            return _stacked_tensors(arrays, name)
+    shape, dtypes = arrays[0].shape, {one.dtype for one in arrays}
     for one in arrays:
         if one.shape != shape:
             raise _ragged(name, shape, one.shape)
-        if one.dtype != dtype:
-            dtype = _common_dtype(values, arrays, name)
+    dtype = dtypes.pop() if len(dtypes) == 1 else _common_dtype(values, arrays, name)
     batch = np.empty((len(arrays), *shape), dtype)
     for index, one in enumerate(arrays):
         batch[index] = one
