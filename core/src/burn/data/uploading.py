@@ -17,7 +17,7 @@ from burn.data._rows import Numbers, as_array, is_tensor
 from burn.dtype import DType
 from burn.errors import BurnError, DTypeError
 from burn.functions.common import dispatch
-from burn.functions.creation import asarray
+from burn.functions.host_values import host_data
 from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:
@@ -117,11 +117,10 @@ def _on_device(x: Any, name: str, *, device: Device, owned: bool) -> Any:
 def _tensor(array: np.ndarray[Any, Any], device: Device, *, owned: bool) -> Any:
     """A tensor of an array of numbers, in its memory if that is allowed and possible."""
     if array.__class__ is Numbers:
-        array = array.view(np.ndarray)
-        dtype = device.settings.default_for(DType.of(array.dtype))
-        if dtype.numpy != array.dtype:
-            return asarray(array, dtype=dtype, device=device)
-    data = TensorData(array)
+        own = array.view(np.ndarray)
+        data = host_data(own, device.settings.default_for(DType.of(own.dtype)), device)
+    else:
+        data = TensorData(array)
     if owned:
         shared = dispatch.share(data, device)
         if shared is not None:
