@@ -207,11 +207,11 @@ def _rows(array: Any, indices: npt.NDArray[np.intp]) -> Any:
 
 def _taken(x: Any, indices: npt.NDArray[np.intp]) -> Any:
     """Rows of a tensor."""
-    from burn.functions.creation import asarray
+    from burn.data.uploading import upload_one  # imports the ops, which workers do without
     from burn.functions.indexing import take
 
     native = x.device.settings.int_dtype.numpy
-    return take(x, asarray(indices.astype(native), device=x.device), axis=0)
+    return take(x, upload_one(indices.astype(native), x.device, owned=True), axis=0)
 
 
 def _described(arrays: Any) -> str:
