@@ -160,6 +160,22 @@ def test_classes_may_lie_along_any_axis():
     )
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint64"])
+def test_targets_may_have_any_integer_dtype(dtype):
+    rng = np.random.default_rng(8)
+    scores, targets = rng.normal(size=(9, 300)), rng.integers(0, 200, 9)
+    for metric in (
+        Accuracy(50, ignore_index=-100),
+        ConfusionMatrix(300, ignore_index=-100),
+        Recall(300),
+        Perplexity(ignore_index=-100),
+    ):
+        twin = copy.deepcopy(metric)
+        update(metric, [(scores, targets)])
+        update(twin, [(scores, targets.astype(dtype))])
+        np.testing.assert_array_equal(metric.compute(), twin.compute())
+
+
 def test_ignored_targets_count_nowhere():
     batches = draw(3, sizes=(30, 9))
     padded = [(x, np.where(y == 2, -100, y)) for x, y in batches]

@@ -164,10 +164,10 @@ def flat_labels(
             operation=operation,
         )
     predicted = predicted_classes(predictions, number, threshold)
-    valid = in_range(targets, classes)
+    own = as_classes(targets)
+    valid = in_range(targets if targets.dtype.is_float else own, classes)
     if number is None and not of_two:
         valid = logical_and(valid, in_range(predicted, classes))
-    own = as_classes(targets)
     predicted, wanted = where(valid, predicted, classes), where(valid, own, classes)
     if ignore_index is not None:
         kept = own != ignore_index

@@ -13,7 +13,7 @@ from burn.functions.normalize import as_flag
 from burn.functions.searching import count_nonzero, where
 from burn.ops.arguments import as_integer, python_number, real_number
 from burn.tensor.tensor import Tensor
-from burn.train._labels import optional_integer
+from burn.train._labels import as_classes, optional_integer
 from burn.train._sums import precise, total, widened
 from burn.train.metrics import Layouts, Metric
 
@@ -161,7 +161,7 @@ class Perplexity(Metric):
                 hint="Pass classes, as integers",
                 operation="Perplexity.update",
             )
-        ignored = self.ignore_index
+        targets, ignored = as_classes(targets), self.ignore_index
         try:
             losses = cross_entropy(
                 precise(logits),
