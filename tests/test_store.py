@@ -422,6 +422,7 @@ def test_without_their_libraries_errors_say_what_to_install(run_python, tmp_path
     result = run_python("-c", program, tmp_path)
     assert 'pip install "burn-core[store]"' in result.stdout
     assert "pip install torch" in result.stdout
+    assert result.stdout.count("x.safetensors: ") == result.stdout.count("x.pt: ") == 1
     assert result.stderr == ""
 
 
@@ -486,6 +487,12 @@ def test_wrong_patterns_are_errors(options, error, message, path):
 def test_what_is_no_state_is_an_error_before_anything_is_written(state, error, message, path):
     with pytest.raises(error, match=rf"^burn.store.save: {message}"):
         store.save(state, path)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_what_the_library_does_not_write_is_an_error_that_leaves_nothing(path):
+    with pytest.raises(StoreError, match=rf"^burn.store.save: {path}: the library safetensors"):
+        store.save({"\ud800": burn.ones(1)}, path)
     assert list(path.parent.iterdir()) == []
 
 

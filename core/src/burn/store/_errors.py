@@ -77,6 +77,9 @@ def os_errors(operation: str, path: str | Path) -> Iterator[None]:
         yield
     except StoreError as error:
         error.operation = error.operation or operation
+        if error.filename is None:
+            error.filename = str(path)
+            error.rule = f"{path}: {error.rule}"
         raise
     except OSError as error:
         number = error.errno

@@ -54,8 +54,14 @@ def write_host(
     module = _library("numpy")
     arrays = encoded(values)
     own = Encoding.of((name, data.dtype) for name, data in values.items()).metadata
-    with _library_errors(path, "cannot be written"):
+    try:
         module.save_file(arrays, str(path), {**FORMAT, **(metadata or {}), **own})
+    except Exception as error:
+        _raise_of_system(error)
+        raise StoreError(
+            f"the library safetensors {_library('__version__')} does not write it: {error}",
+            hint="pip install --upgrade safetensors",
+        ) from error
 
 
 class SafetensorsFile:
@@ -137,14 +143,19 @@ def _library(module: str) -> Any:
 
 @contextmanager
 def _library_errors(path: Path, rule: str) -> Iterator[None]:
-    """Raise what the library raises as `StoreError`; errors of the system with their number."""
+    """Raise what the library says about the content of a file as `StoreError`."""
     try:
         yield
-    except (OSError, MemoryError):
-        raise
     except Exception as error:
-        found = _OS_ERROR.search(str(error))
-        if found:
-            number = int(found[1])
-            raise OSError(number, os.strerror(number), str(path)) from error
+        _raise_of_system(error)
         raise failure("", path, f"{rule}: {error}", AGAIN) from error
+
+
+def _raise_of_system(error: Exception) -> None:
+    """Raise errors of the operating system as such: the library may have them as text."""
+    if isinstance(error, (OSError, MemoryError)):
+        raise error
+    found = _OS_ERROR.search(str(error))
+    if found:
+        number = int(found[1])
+        raise OSError(number, os.strerror(number)) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pickle
 import re
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +15,6 @@ import numpy as np
 
 from burn.backend.dlpack import import_host
 from burn.dtype import DType
-from burn.errors import StoreError
 from burn.store._errors import AGAIN, failure
 
 if TYPE_CHECKING:
@@ -93,9 +93,11 @@ def _loaded(path: Path) -> Any:
     try:
         torch = importlib.import_module("torch")  # core does without
     except ImportError as error:
-        raise StoreError(
-            f"{path}: is a file of PyTorch, which is not there: {error}",
-            hint="pip install torch; or convert the file where PyTorch is: "
+        raise failure(
+            "",
+            path,
+            f"is a file of PyTorch, which is not there: {error}",
+            "pip install torch; or convert the file where PyTorch is: "
             "safetensors.torch.save_file(state, path)",
         ) from error
     if tuple(map(int, torch.__version__.split(".")[:2])) < _SAFE:
@@ -110,7 +112,8 @@ def _loaded(path: Path) -> Any:
     if is_archive:
         _check_archive(path)
     try:
-        return torch.load(str(path), map_location="cpu", weights_only=True, mmap=is_archive)
+        with warnings.catch_warnings(action="ignore"):  # about what is refused later on
+            return torch.load(str(path), map_location="cpu", weights_only=True, mmap=is_archive)
     except (OSError, MemoryError):
         raise
     except pickle.UnpicklingError as error:
