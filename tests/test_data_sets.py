@@ -200,6 +200,7 @@ def test_bad_datasets_are_refused_with_what_to_do():
         (lambda: Arrays(np.float32(1)), burn.ShapeError, "no axis"),
         (lambda: Arrays(LABELS, LABELS[1:]), burn.ShapeError, r"arrays\[0\] has 6"),
         (lambda: Arrays(x=LABELS, y=LABELS[1:]), burn.ShapeError, "x has 6, y has 5"),
+        (lambda: Arrays(np.ma.array([1, 2], mask=[0, 1])), burn.ArgumentError, "masked"),
         (lambda: Subset(iter([1]), [0]), burn.OperandTypeError, "__len__"),
         (lambda: Subset([1, 2], [2]), burn.AxisError, "out of range"),
         (lambda: Subset([1, 2], [True, False]), burn.OperandTypeError, "flatnonzero"),
@@ -361,6 +362,9 @@ def test_keys_of_dicts_may_come_in_any_order():
     assert batch["b"] == ["x", "y"]
 
 
+CIRCULAR = []
+CIRCULAR.append(CIRCULAR)
+
 BAD_EXAMPLES = {
     "shapes": (
         [{"x": np.zeros(3)}, {"x": np.zeros(4)}],
@@ -387,6 +391,7 @@ BAD_EXAMPLES = {
     "masked": ([np.ma.array([1, 2], mask=[True, False])], burn.ArgumentError, "mask"),
     "gradients": ([torch.ones(1, requires_grad=True)], burn.ExportError, "example"),
     "dtypes": ([np.zeros(1, "M8[s]"), np.zeros(1)], burn.OperandTypeError, "example"),
+    "itself": ([CIRCULAR], burn.ShapeError, "A list may not contain itself"),
     "none": ([], burn.ArgumentError, "no example"),
 }
 

@@ -20,6 +20,9 @@ __all__ = ["collate"]
 _NUMBERS: Final = (bool, int, float, complex)
 """Types of Python numbers, the later ones holding the earlier ones."""
 
+_MAX_DEPTH: Final = 64
+"""Most axes of a NumPy array."""
+
 _OWN_FUNCTION: Final = "Pass collate=, a function of the list of examples, to join them differently"
 
 
@@ -92,7 +95,7 @@ def _joined(values: list[Any], name: str) -> Any:
     if is_tensor(first):
         return _stacked_tensors(values, name)
     if isinstance(first, list):
-        kind = type(_first_element(first))
+        kind = type(_first_element(first, name))
         if issubclass(kind, (*_NUMBERS, np.number, np.bool_)):
             return _of_lists(values, name, kind)
     parts = taken_apart(first)
@@ -245,14 +248,18 @@ def _numbers_array(values: Any, kind: type, name: str) -> npt.NDArray[Any]:
     raise ScalarRangeError(f"no integer dtype holds the numbers of {name}", operation="collate")
 
 
-def _first_element(values: list[Any]) -> Any:
+def _first_element(values: list[Any], name: str) -> Any:
     """The first element of nested lists; 0.0 of an empty one, which NumPy makes floats."""
     first: Any = values
-    while isinstance(first, list):
-        if not first:
-            return 0.0
-        first = first[0]
-    return first
+    for _ in range(_MAX_DEPTH):
+        if not isinstance(first, list):
+            return first
+        first = first[0] if first else 0.0
+    raise ShapeError(
+        f"{name} has lists that are nested more than {_MAX_DEPTH} deep",
+        hint="A list may not contain itself",
+        operation="collate",
+    )
 
 
 def _of_lists(values: list[Any], name: str, kind: type) -> npt.NDArray[Any]:

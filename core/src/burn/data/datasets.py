@@ -11,6 +11,7 @@ import numpy as np
 
 from burn.data._rows import Rows, as_array, is_array, is_tensor, row
 from burn.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
+from burn.tensor_data import check_unmasked
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -119,7 +120,7 @@ class Arrays(_Dataset):
     ShapeError
         If an array has no axis, or their lengths differ.
     ArgumentError
-        If there is no array, or there are both named ones and others.
+        If there is no array, there are both named ones and others, or elements are masked.
 
     Notes
     -----
@@ -187,6 +188,7 @@ def _as_column(x: Any, name: str, operation: str = "Arrays") -> Any:
                 hint="numpy.asarray(values, dtype) makes one, with the dtype of the batches",
                 operation=operation,
             )
+        check_unmasked(x)
         x = as_array(x)
     if not x.shape:
         raise ShapeError(f"{name} has no axis of examples", operation=operation)
