@@ -210,6 +210,23 @@ def test_all_random_generators_go_on(device, folder):
     assert draw() == expected
 
 
+def test_functions_of_numpy_draw_by_the_same_bit_generator(folder):
+    before = np.random.get_bit_generator()
+    with Checkpoints(folder) as checkpoints:
+        checkpoints.save(1)
+        np.random.set_bit_generator(np.random.PCG64(1))
+        try:
+            checkpoints.save(2)
+            expected = np.random.rand(3).tolist()  # noqa: NPY002 — the state of this one is saved
+            checkpoints.restore(2)
+            assert np.random.rand(3).tolist() == expected  # noqa: NPY002 — likewise
+            with pytest.raises(ArgumentError, match="by PCG64, and those of the saved run by MT"):
+                checkpoints.restore(1)
+        finally:
+            np.random.set_bit_generator(before)
+        assert checkpoints.restore(1).step == 1
+
+
 @on_each_device
 def test_a_run_that_is_restored_has_the_same_bits(device, folder):
     def start():
@@ -769,6 +786,7 @@ def test_one_process_may_have_several_objects_of_a_folder(folder):
 
 
 @has_fork
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # later Pythons warn
 def test_a_forked_process_has_no_lock_and_no_thread(folder, monkeypatch):
     with Checkpoints(folder) as checkpoints:
         checkpoints.save(1, x=burn.ones(2, device=CPU))
@@ -1050,8 +1068,9 @@ STATES = {
         "no tensor 'x'",
     ),
     "deep lists": (part("value", content=deep(1)), "more than 100 containers"),
-    "a generator of another kind": (part("draws", content={"bit_generator": "os"}), "generator"),
-    "a generator of text": (part("draws", content="PCG64"), "no generator"),
+    "a generator of another kind": (part("draws", content={"bit_generator": "os"}), "'os' is no"),
+    "a list as a kind": (part("draws", content={"bit_generator": []}), "no state of a generator"),
+    "a generator of text": (part("draws", content="PCG64"), "no state of a generator"),
     "a generator without state": (part("draws", content={"bit_generator": "PCG64"}), "no state"),
     "no random states": (lambda state: state.update(random=None), "no states of random"),
     "a random state of text": (

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.store._atomic import PARTIAL, atomic_folder
+from burn.store._atomic import PARTIAL, atomic_folder, sync_folder
 from burn.store._errors import failure, os_errors
 from burn.store._safetensors import write_host
 
@@ -148,6 +148,7 @@ def write(
             }
             _write_json(partial / _MANIFEST, manifest, indent=1)
             if target.exists():
+                shutil.rmtree(replaced, ignore_errors=True)
                 target.rename(replaced)
     except BaseException:
         if replaced.exists() and not target.exists():
@@ -256,6 +257,7 @@ def _remove(path: Path) -> None:
     target = path.with_name(path.name.removesuffix(_REPLACED) + _REMOVED)
     try:
         path.rename(target)
+        sync_folder(path.parent)  # before its files go, also for the disk
         shutil.rmtree(target)
     except OSError as error:
         _log.warning("a checkpoint cannot be removed: %s", error)

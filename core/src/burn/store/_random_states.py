@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from burn.devices import Device
-from burn.errors import DeviceUnavailableError, PluginError
+from burn.errors import ArgumentError, DeviceUnavailableError, PluginError
 from burn.generator import GeneratorState, set_state, states
 from burn.plugins import registry
 from burn.store._values import MalformedError
@@ -68,8 +68,10 @@ def restorer(saved: Any) -> Callable[[], None]:
     ------
     MalformedError
         If these are no such states.
+    ArgumentError
+        If functions of `numpy.random` draw by another bit generator now.
     """
-    from numpy.random import MT19937, RandomState, set_state as set_numpy_state
+    from numpy import random as numpy_random
 
     try:
         devices, python, numpy_state = saved["devices"], saved["python"], saved["numpy"]
@@ -78,11 +80,17 @@ def restorer(saved: Any) -> Callable[[], None]:
             for name, one in devices.items()
         ]
         random.Random().setstate(python)  # noqa: S311 — it only checks the state
-        _check_position(numpy_state)
-        if numpy_state["bit_generator"] == "MT19937":
-            RandomState(MT19937(0)).set_state(numpy_state)
+        kind = _checked_kind(numpy_state)
+        numpy_random.RandomState(getattr(numpy_random, kind)(0)).set_state(numpy_state)
     except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
         raise MalformedError(f"no states of random generators: {error!r}") from None
+    now = numpy_random.get_state(legacy=False)["bit_generator"]  # noqa: NPY002 — as above
+    if now != kind:
+        raise ArgumentError(
+            f"the functions of numpy.random draw by {now}, and those of the saved run by {kind}",
+            hint=f"Call numpy.random.set_bit_generator(numpy.random.{kind}()) before",
+            operation="Checkpoints.restore",
+        )
 
     def restore() -> None:
         for name, state in of_devices:
@@ -93,7 +101,7 @@ def restorer(saved: Any) -> Callable[[], None]:
             else:
                 set_state(device.generator, state)
         random.setstate(python)
-        set_numpy_state(numpy_state)  # noqa: NPY002 — likewise
+        numpy_random.set_state(numpy_state)  # noqa: NPY002 — likewise
 
     return restore
 
@@ -104,13 +112,17 @@ def _word(number: Any) -> int:
     return int(number)
 
 
-def _check_position(state: Mapping[str, Any]) -> None:
-    """Raise ValueError if the state of a bit generator points beyond its buffer."""
-    inside, name, most = _LIMITS.get(state["bit_generator"], ("", "", 0))
+def _checked_kind(state: Any) -> str:
+    """The bit generator that a state is of; raises ValueError if it points beyond its buffer."""
+    kind = state["bit_generator"]
+    if kind not in _BIT_GENERATORS:
+        raise ValueError(f"{kind!r} is no bit generator")
+    inside, name, most = _LIMITS.get(kind, ("", "", 0))
     if name:
         position = (state[inside] if inside else state)[name]
         if position.__class__ is not int or not 0 <= position <= most:
             raise ValueError(f"{name} is {position!r}, and at most {most}")
+    return str(kind)
 
 
 def is_generator(value: object) -> bool:
@@ -137,13 +149,9 @@ def generator_like(state: Any) -> Any:
     """
     from numpy import random as numpy_random
 
-    kind = state.get("bit_generator") if isinstance(state, dict) else None
-    if kind not in _BIT_GENERATORS:
-        raise MalformedError(f"no generator of NumPy: {kind!r}")
-    generator = numpy_random.Generator(getattr(numpy_random, kind)(0))
     try:
-        _check_position(state)
+        generator = numpy_random.Generator(getattr(numpy_random, _checked_kind(state))(0))
         generator.bit_generator.state = state
     except (LookupError, OverflowError, TypeError, ValueError) as error:
-        raise MalformedError(f"no state of {kind}: {error!r}") from None
+        raise MalformedError(f"no state of a generator: {error!r}") from None
     return generator

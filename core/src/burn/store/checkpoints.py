@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 from burn.errors import ArgumentError, OperandTypeError, StoreError
 from burn.functions.normalize import as_flag
 from burn.ops.arguments import as_integer
+from burn.store._atomic import sync_folder
 from burn.store._background import Background
 from burn.store._errors import failure, os_errors
 from burn.store._folder_lock import FolderLock
@@ -305,7 +306,9 @@ class _Writer:
             with os_errors(_SAVE, self._path):
                 if tensors:
                     _library("numpy")  # the thread would find out late that it is not there
-                self._path.mkdir(parents=True, exist_ok=True)
+                if not self._path.exists():
+                    self._path.mkdir(parents=True, exist_ok=True)
+                    sync_folder(self._path.parent)
                 if self._lock is None or not self._lock.is_held:
                     self._lock = FolderLock(self._path, _SAVE)
                 lock = FolderLock(self._path, _SAVE)  # until it is written, whatever comes
