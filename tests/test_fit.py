@@ -1,5 +1,6 @@
 """`burn.train.fit`: steps, epochs, values, early stops, logs, curves, and what ends a run."""
 
+import contextlib
 import json
 import math
 import os
@@ -201,6 +202,37 @@ def test_a_run_of_steps_is_evaluated_at_its_end():
     assert len(evaluated) == 2
 
 
+def test_long_epochs_are_evaluated_every_so_many_steps(tmp_path):
+    log = tmp_path / "log.jsonl"
+    history = quiet(
+        Sum(), Numbers(10), epochs=2, evaluate=lambda: 0.5, evaluate_every=8, log=log, log_every=99
+    )
+    assert [(one["epoch"], one["step"]) for one in history.records] == [(1, 8), (2, 16), (2, 20)]
+    assert history["loss"] == [4.5, (9 + 10 + 21) / 8, 8.5]
+    assert history["val_loss"] == [0.5] * 3
+    assert History.load(log).records == history.records
+    stop = EarlyStopping("val_loss", patience=2)
+    part = Sum()
+    history = quiet(part, Numbers(99), epochs=2, evaluate=lambda: 0.5, evaluate_every=8, stop=stop)
+    assert len(part.seen) == 24
+
+
+def test_what_a_run_leaves_does_not_count_in_the_next_one():
+    mean, stop = Mean(), EarlyStopping("loss", patience=1)
+
+    def step(number):
+        mean.update(float(number))
+        if number == bad:
+            raise KeyError
+        return {"mean": mean}
+
+    for bad in (3, None):
+        with pytest.raises(KeyError) if bad else contextlib.nullcontext():
+            history = quiet(step, [1, 2, 3], epochs=3, evaluate=lambda: 1.0, stop=stop)
+    assert history["mean"] == [2.0, 2.0]
+    assert len(quiet(step, [1, 2, 3], epochs=3, evaluate=lambda: 1.0, stop=stop)) == 2
+
+
 @pytest.mark.parametrize(
     ("options", "values", "ends"),
     [
@@ -269,6 +301,7 @@ def nothing(_batch):
         ({"epochs": True}, OperandTypeError, "epochs must be an integer"),
         ({"steps": 1.5}, OperandTypeError, "steps must be an integer"),
         ({"epochs": 1, "save_every": 0}, ArgumentError, "save_every is 0"),
+        ({"epochs": 1, "evaluate_every": 0}, ArgumentError, "evaluate_every is 0"),
         ({"epochs": 1, "save_every": "epochs"}, OperandTypeError, "save_every must be"),
         ({"epochs": 1, "log_every": -1}, ArgumentError, "log_every is -1"),
         ({"epochs": 1, "evaluate": 3}, OperandTypeError, "evaluate is 3"),

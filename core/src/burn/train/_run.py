@@ -148,6 +148,7 @@ class Run:
         *,
         epochs: int | None,
         steps: int | None,
+        evaluate_every: int | Literal["epoch"],
         log_every: int,
         allow_nonfinite: bool,
     ) -> None:
@@ -157,6 +158,7 @@ class Run:
         self._stop = stop
         self.epochs = epochs
         self.steps = steps
+        self.evaluate_every = evaluate_every
         self.log_every = log_every
         self.state = State(stop, Averages(takes_nonfinite=allow_nonfinite))
         self.saver: Saver | None = None
@@ -165,7 +167,7 @@ class Run:
         self.interruption = Interruption(is_wanted=False, announce=self.announce)
         self._activity = "start"
         self._read_at = time.perf_counter()
-        self._epoch_clock = self._step_clock = _Clock()
+        self._record_clock = self._step_clock = _Clock()
         self._speeds: dict[int, dict[str, float]] = {}
 
     def is_finished(self) -> bool:
@@ -196,6 +198,8 @@ class Run:
                 except BurnError as other:
                     error.add_note(f"The last checkpoint was not written: {other}")
             raise
+        finally:
+            self.state.averages.reset()
         if picture is not None and self.state.history.records:
             self.state.history.draw(picture)
         if self.interruption.signal is not None:
@@ -219,12 +223,13 @@ class Run:
         state = self.state
         length = length_of(self._loader)
         self.display.epoch(state.epoch, state.batches, state.step, length)
-        self._epoch_clock, self._step_clock = _Clock(), _Clock()
+        self._record_clock, self._step_clock = _Clock(), _Clock()
         self._activity = "loader"
         for batch in self._batches():
             self._advance(batch)
-            if state.step == self.steps:
+            if state.step == self.steps or self._record_step():
                 self._record()
+            if self.is_finished():
                 self._save(is_due=True)
                 return
             if state.batches != length and self._save_within_epoch():
@@ -235,10 +240,15 @@ class Run:
                 hint="It is empty, or an iterator, which gives its batches once: use a DataLoader",
                 operation="fit",
             )
-        self._record()
+        if self.evaluate_every == "epoch" or state.epoch == self.epochs:
+            self._record()
         state.epoch, state.batches = state.epoch + 1, 0
         is_due = self.is_finished() or bool(self.interruption.signal)
         self._save(is_due=is_due or (self.saver is not None and self.saver.save_epoch()))
+
+    def _record_step(self) -> bool:
+        """Whether to evaluate and record between two steps of an epoch."""
+        return self.evaluate_every != "epoch" and self.state.step % self.evaluate_every == 0
 
     def _batches(self) -> Iterable[Any]:
         """A loader that restored its position goes on there; of another one batches are skipped."""
@@ -254,7 +264,7 @@ class Run:
         state.batches += 1
         state.averages.add(state.step, returned)
         examples = examples_of(batch)
-        self._epoch_clock.examples += examples
+        self._record_clock.examples += examples
         self._step_clock.examples += examples
         if state.step % self.log_every == 0:
             times = {"seconds": round(state.seconds, 3), **self._step_clock.speed()}
@@ -281,12 +291,12 @@ class Run:
         self._read_at = time.perf_counter()
 
     def _record(self) -> None:
-        """The end of an epoch: its values, those of the evaluation, and whether to stop."""
+        """Values of the steps since the last record, and those of an evaluation."""
         state = self.state
         if state.step == state.recorded:
             return
         self._read()
-        speed = self._epoch_clock.speed()
+        speed = self._record_clock.speed()
         record = {"epoch": state.epoch, "step": state.step, **state.averages.take()}
         if self._evaluate is not None:
             self._activity = "evaluation"
@@ -295,8 +305,9 @@ class Run:
         record |= {"seconds": round(state.seconds, 3), **speed}
         state.recorded = state.step
         state.history.records.append(record)
-        self._write("epoch", record)
+        self._write("epoch" if self.evaluate_every == "epoch" else "evaluation", record)
         self.display.record(record)
+        self._record_clock = _Clock()
         if self._stop is not None:
             self._stop.update(record[pick(self._stop.name, record)])
 

@@ -229,10 +229,14 @@ class Averages:
         """Means and metrics, which begin anew."""
         unmet = {name: one["value"] for name, one in self._resumed.items()}
         values = self.means() | unmet | self.metrics()
+        self.reset()
+        return values
+
+    def reset(self) -> None:
+        """Forget all values, and reset the metrics."""
         for metric in self._metrics.values():
             metric.reset()
-        self._sums, self._metrics, self._resumed = {}, {}, {}
-        return values
+        self._pending, self._sums, self._metrics, self._resumed = [], {}, {}, {}
 
     def state_dict(self) -> dict[str, Any]:
         """The sums, and states and values of the metrics. All values of steps have been read."""

@@ -63,6 +63,7 @@ def fit(
     epochs: int | None = None,
     steps: int | None = None,
     evaluate: Callable[[], Any] | None = None,
+    evaluate_every: int | Literal["epoch"] = "epoch",
     stop: EarlyStopping | None = None,
     checkpoints: Checkpoints | str | os.PathLike[str] | None = None,
     parts: Mapping[str, Any] | None = None,
@@ -97,6 +98,9 @@ def fit(
     evaluate : callable, optional
         Returns values as `step` does, once at the end of each epoch; see `burn.train.evaluate`.
         Their names get ``val_`` before them.
+    evaluate_every : int or "epoch"
+        Number of steps between evaluations, and between records of the history, of a run with long
+        epochs. There is one at the end of a run in any case.
     stop : EarlyStopping, optional
         Ends the run early, and restores the best state.
     checkpoints : Checkpoints, str or path, optional
@@ -109,7 +113,8 @@ def fit(
         Number of steps between checkpoints. The end of a run is always saved.
     log : str or path, optional
         A file of JSON lines: the start of the run, each epoch, every `log_every`-th step, the end.
-        Numbers that are not finite stand there as "NaN", "Infinity" and "-Infinity".
+        It replaces the log of an earlier run, and no other file. Numbers that are not finite stand
+        there as "NaN", "Infinity" and "-Infinity".
     log_every : int
         Number of steps between those that the log and the history have one by one.
     picture : str or path, optional
@@ -158,8 +163,10 @@ def fit(
     _check(step, loader, evaluate, stop)
     if checkpoints is not None:
         _check_parts(given)
-    if save_every != "epoch":
-        save_every = as_integer(save_every, "save_every", "fit", least=1)
+    save_every = _frequency(save_every, "save_every")
+    evaluate_every = _frequency(evaluate_every, "evaluate_every")
+    if stop is not None:
+        stop.reset()
     if picture is not None:
         from burn.train import _curves
 
@@ -171,6 +178,7 @@ def fit(
         stop,
         epochs=None if epochs is None else as_integer(epochs, "epochs", "fit", least=1),
         steps=None if steps is None else as_integer(steps, "steps", "fit", least=1),
+        evaluate_every=evaluate_every,
         log_every=as_integer(log_every, "log_every", "fit", least=1),
         allow_nonfinite=allow_nonfinite,
     )
@@ -195,6 +203,10 @@ def fit(
     if stop is not None:
         stop.restore_best()
     return run.state.history
+
+
+def _frequency(every: int | Literal["epoch"], name: str) -> int | Literal["epoch"]:
+    return "epoch" if every == "epoch" else as_integer(every, name, "fit", least=1)
 
 
 @contextlib.contextmanager

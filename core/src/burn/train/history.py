@@ -25,9 +25,9 @@ class History:
     Attributes
     ----------
     records : list of dict
-        One for each epoch: ``epoch`` and ``step``, both counted from 1; the means of the values of
-        its steps; the values of the evaluation, whose names begin with ``val_``; ``seconds`` since
-        the run began; ``examples_per_second``.
+        One for each epoch, or every so many steps: ``epoch`` and ``step``, both counted from 1; the
+        means of the values of the steps since the last record; the values of the evaluation, whose
+        names begin with ``val_``; ``seconds`` since the run began; ``examples_per_second``.
     steps : list of dict
         The values of every so many steps, as ``log_every`` of `fit` says.
 
@@ -122,8 +122,8 @@ class History:
         history = cls()
         for event in _log.read(path):
             kind = event.pop("event", None)
-            if kind in ("epoch", "step"):
-                (history.records if kind == "epoch" else history.steps).append(event)
+            if kind in ("epoch", "evaluation", "step"):
+                (history.steps if kind == "step" else history.records).append(event)
         return history
 
     def state_dict(self) -> dict[str, Any]:

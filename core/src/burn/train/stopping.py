@@ -114,6 +114,10 @@ class EarlyStopping:
         gain = self.best - value if self.mode == "min" else value - self.best
         return gain > self.min_delta
 
+    def reset(self) -> None:
+        """Forget all values; `fit` does so when a run begins."""
+        self.best, self.waited, self._best_state = None, 0, None
+
     def restore_best(self) -> None:
         """Give `restore` the state that it had at the best value; `fit` does so at the end."""
         if self._restored is not None and self._best_state is not None:
