@@ -22,6 +22,7 @@ from PIL import Image
 import burn
 from burn.data import Arrays, Concatenated, Mapped, Subset, Windows, collate, split
 from burn.data.mapped_files import reduced_map
+from burn.data.uploading import upload_one
 
 DEVICES = [device for device in burn.Device.enumerate() if device.backend_name != "strict"]
 
@@ -335,6 +336,67 @@ def test_collate_joins_every_kind_of_field():
     assert isinstance(batch["dataclass"], Example)
     assert values(batch["dataclass"].image) == [[0, 0], [1, 1]]
     assert batch["object"] == [0, 1]
+
+
+STRUCTURES = st.recursive(
+    st.sampled_from(["number", "array", "text", "none"]),
+    lambda children: st.one_of(
+        st.dictionaries(st.text(max_size=2), children, max_size=3),
+        st.lists(children, max_size=3).map(tuple),
+        st.builds(Point, children, children),
+        st.builds(Example, children, children),
+    ),
+    max_leaves=8,
+)
+
+
+def filled(structure, number):
+    """An example of a structure, whose leaves tell the number."""
+    if isinstance(structure, dict):
+        return {name: filled(one, number) for name, one in structure.items()}
+    if isinstance(structure, Example):
+        return Example(filled(structure.image, number), filled(structure.label, number))
+    if isinstance(structure, Point):
+        return Point(*[filled(one, number) for one in structure])
+    if isinstance(structure, tuple):
+        return tuple([filled(one, number) for one in structure])
+    leaves = {"number": number, "array": np.full(2, number), "text": f"{number}", "none": None}
+    return leaves[structure]
+
+
+def example_of(structure, batch, index):
+    """One of the examples that a batch was made of."""
+    assert type(batch) is type(structure) or isinstance(structure, str)
+    if isinstance(structure, dict):
+        return {name: example_of(one, batch[name], index) for name, one in structure.items()}
+    if isinstance(structure, Example):
+        image = example_of(structure.image, batch.image, index)
+        return Example(image, example_of(structure.label, batch.label, index))
+    if isinstance(structure, tuple):
+        children = [example_of(one, two, index) for one, two in zip(structure, batch, strict=True)]
+        return type(structure)(*children) if isinstance(structure, Point) else tuple(children)
+    return None if structure == "none" else batch[index]
+
+
+@given(STRUCTURES, st.integers(1, 5))
+def test_a_batch_has_the_containers_of_its_examples(structure, count):
+    batch = collate([filled(structure, number) for number in range(count)])
+    device = burn.Device("cpu")
+    for found in (batch, upload_one(batch, device, owned=True)):
+        for number in range(count):
+            example = example_of(structure, found, number)
+            assert repr(leaves(example)) == repr(leaves(filled(structure, number)))
+
+
+def leaves(x):
+    """The leaves of an example, as numbers and strings."""
+    if isinstance(x, dict):
+        return [leaves(one) for one in x.values()]
+    if isinstance(x, Example):
+        return [leaves(x.image), leaves(x.label)]
+    if isinstance(x, tuple):
+        return [leaves(one) for one in x]
+    return x.tolist() if hasattr(x, "tolist") else x
 
 
 def test_collate_joins_examples_that_are_no_containers():
