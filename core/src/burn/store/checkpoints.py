@@ -210,14 +210,14 @@ class Checkpoints:
                 return None
             try:
                 verify(folder, _RESTORE)
-                saved = SavedParts(folder)
-                break
+                values = SavedParts(folder).give(parts)
             except StoreError as error:
                 if folder.path.exists():
                     error.hint = self._advice(folder, error.hint)
                     raise
                 # Another process has saved newer ones meanwhile, and removed this one.
-        return Checkpoint(folder.step, saved.give(parts), folder.path)
+            else:
+                return Checkpoint(folder.step, values, folder.path)
 
     def steps(self) -> list[int]:
         """The steps of all checkpoints in the order in which they were saved; the newest is last.
