@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import operator
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -49,7 +50,7 @@ def taken_apart(x: Any) -> Parts | None:
         return None
     if kind is dict or isinstance(x, Mapping):
         keys = list(x)
-        make = kind if kind.__name__ == "OrderedDict" else dict
+        make = OrderedDict if kind is OrderedDict else dict
         return Parts(
             keys,
             lambda children: make(zip(keys, children, strict=True)),
