@@ -1,5 +1,7 @@
 """Weights of other people's models: those of transformers load by renaming, and compute the same.
 
+So do its files, and it reads ours.
+
 pip installs the library into a folder of its own, where only another process imports it: with small
 random weights, so that nothing else is downloaded. The folder, and what the models computed, are
 kept in ``~/.cache/burn-tests``.
@@ -42,17 +44,31 @@ MODELS = {
     ),
 }
 
+NAMES_IN_FILES = {
+    "vit": {  # its files have the names of an older version
+        r"encoder\.layer\.": "layers.",
+        r"attention\.attention\.([kqv])\w+": r"attention.\1_proj",
+        r"attention\.output\.dense": "attention.o_proj",
+        r"intermediate\.dense": "mlp.fc1",
+        r"(\d)\.output\.dense": r"\1.mlp.fc2",
+    }
+}
+
 TOLERANCES = {
     # There Llama's normalizations and angles are in float32 whatever the dtype of the model.
     ("llama", "float64"): 1e-5,
 }
 
 
+CONTENT = PROGRAM.read_bytes() + f"{REQUIREMENT} torch {torch.__version__}".encode()
+FILES = CACHE / f"transformers-{hashlib.sha256(CONTENT).hexdigest()[:16]}"
+"""The models as transformers saves them."""
+
+
 @pytest.fixture(scope="module")
 def references(run_python):
     """Of each model its weights, inputs, logits and tokens, as transformers has them."""
-    content = PROGRAM.read_bytes() + f"{REQUIREMENT} torch {torch.__version__}".encode()
-    found = CACHE / f"transformers-{hashlib.sha256(content).hexdigest()[:16]}.pickle"
+    found = FILES.with_suffix(".pickle")
     CACHE.mkdir(parents=True, exist_ok=True)
     with FileLock(CACHE / "transformers.lock"):
         if not found.exists():
@@ -63,7 +79,7 @@ def references(run_python):
                 assert result.returncode == 0, result.stderr
                 (packages / "done").touch()
             partial = found.with_suffix(".partial")
-            result = run_python(PROGRAM, packages, partial, HF_HUB_OFFLINE="1")
+            result = run_python(PROGRAM, packages, partial, FILES, HF_HUB_OFFLINE="1")
             assert result.returncode == 0, result.stderr
             partial.rename(found)
     return pickle.loads(found.read_bytes())
@@ -106,6 +122,35 @@ def test_generation_without_a_cache_gives_the_same_tokens(references):
         last = burn.argmax(model(tokens)[:, -1], axis=-1, keepdims=True)
         tokens = burn.concat([tokens, last], axis=1)
     assert tokens[:, 9:].tolist() == reference["generated"].tolist()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_files_of_transformers_load_whole_and_in_shards(references, name):
+    reference = references[name]
+    options = {"rename": NAMES_IN_FILES.get(name), "device": CPU}
+    whole = burn.store.load(FILES / name / "whole", **options)
+    shards = burn.store.load(FILES / name / "shards", **options)
+    assert len(list((FILES / name / "shards").glob("*-of-*.safetensors"))) > 1
+    assert sorted(whole) == sorted(shards)
+    for path, value in whole.items():
+        assert value.data().array.tobytes() == reference["state"][path].tobytes(), path
+        assert shards[path].data().array.tobytes() == reference["state"][path].tobytes(), path
+    model = MODELS[name](device=CPU).load(whole)
+    logits = model(*inputs_of(reference, CPU))
+    np.testing.assert_allclose(logits.numpy(), reference["float32"], rtol=0.0, atol=1e-4)
+
+
+def test_transformers_reads_files_of_burn(references, run_python, tmp_path):
+    for number, (name, reference) in enumerate(references.items()):
+        limit = 20_000 if number % 2 else None
+        path = tmp_path / name / "model.safetensors"
+        burn.store.save(reference["state"], path, max_shard_bytes=limit)
+    target = tmp_path / "logits"
+    arguments = (CACHE / REQUIREMENT, target, FILES, tmp_path)
+    result = run_python(PROGRAM, *arguments, HF_HUB_OFFLINE="1")
+    assert result.returncode == 0, result.stderr
+    for name, logits in pickle.loads(target.read_bytes()).items():
+        np.testing.assert_array_equal(logits, references[name]["float32"])
 
 
 def test_models_of_other_weights_train(references):

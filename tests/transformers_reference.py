@@ -1,7 +1,9 @@
 """Small models of the library transformers with random weights, and what they compute.
 
-``python transformers_reference.py packages target.pickle``: the first is a folder that pip filled.
-The environment's own torch and NumPy come before those in it.
+``python transformers_reference.py packages target.pickle files``: the first is a folder that pip
+filled. The environment's own torch and NumPy come before those in it. The models are saved in the
+folder ``files``, each in one file and in shards. With a fourth argument, a folder of models that
+were saved, the target gets what these compute instead.
 """
 
 import pickle
@@ -53,7 +55,7 @@ def models():
         yield f"resnet-{kind}", library.ResNetForImageClassification(config), images
 
 
-def described(model, inputs):
+def described(model, inputs, folder):
     """State, inputs, logits in float32 and float64, and tokens that follow if it is causal."""
     generator = torch.Generator().manual_seed(3)
     noise = 0.3 if model.can_generate() else 0.1  # less, and the same tokens come again and again
@@ -63,6 +65,8 @@ def described(model, inputs):
             if name.endswith("running_var"):
                 tensor.abs_().add_(0.5)
     model.eval()
+    model.save_pretrained(folder / "whole")
+    model.save_pretrained(folder / "shards", max_shard_size="20KB")
     result = {
         "state": {name: tensor.numpy().copy() for name, tensor in model.state_dict().items()},
         "inputs": {name: tensor.numpy() for name, tensor in inputs.items()},
@@ -79,10 +83,22 @@ def described(model, inputs):
     return result
 
 
+def read(name, model, inputs, folder):
+    """The logits of a model whose weights are in a folder, to which its configuration is added."""
+    model.config.save_pretrained(folder / name)
+    if model.can_generate():
+        model.generation_config.save_pretrained(folder / name)
+    found = type(model).from_pretrained(folder / name)
+    return found.eval()(**inputs).logits.numpy()
+
+
 if __name__ == "__main__":
-    packages, target = sys.argv[1:]
+    packages, target, files, *saved = sys.argv[1:]
     sys.path.append(packages)
     torch.manual_seed(0)
     with torch.no_grad():
-        found = {name: described(model, inputs) for name, model, inputs in models()}
+        if saved:
+            found = {name: read(name, *rest, Path(saved[0])) for name, *rest in models()}
+        else:
+            found = {name: described(*rest, Path(files, name)) for name, *rest in models()}
     Path(target).write_bytes(pickle.dumps(found))
