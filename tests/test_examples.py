@@ -42,6 +42,12 @@ SMALL = {
 }
 """A few steps of each program."""
 
+CONSTANTS = {
+    "characters.py": {"CONTEXT": 16},
+    "resnet.py": {"HELD_OUT": 32, "WIDTHS": (4, 8, 16)},
+}
+"""What is smaller in these forms, and has no option."""
+
 
 @pytest.fixture
 def call_main(monkeypatch, capsys, tmp_path):
@@ -83,14 +89,20 @@ def epochs_in(folder):
     ]
 
 
+def shrink(program, monkeypatch):
+    """Give a program the constants of its small form."""
+    module = importlib.import_module(program.removesuffix(".py"))
+    for name, value in CONSTANTS.get(program, {}).items():
+        monkeypatch.setattr(module, name, value)
+
+
 # A small form of each program.
 
 
 @pytest.mark.parametrize("form", SMALL)
 def test_each_program_trains_alike_on_every_device(form, call_main, monkeypatch):
     program, *options = SMALL[form]
-    if program == "resnet.py":
-        monkeypatch.setattr(importlib.import_module("resnet"), "HELD_OUT", 32)
+    shrink(program, monkeypatch)
     runs = {}
     for name in ("cpu", *(device.name for device in OTHERS)):
         folder = Path("out", name.replace("/", "-"))
@@ -132,7 +144,7 @@ def test_digits_reads_85_of_100_held_out_images_after_a_few_epochs(call_main):
 
 
 def test_worker_processes_paint_the_pictures_that_the_program_would(call_main, monkeypatch):
-    monkeypatch.setattr(importlib.import_module("resnet"), "HELD_OUT", 32)
+    shrink("resnet.py", monkeypatch)
     runs = []
     for workers in (0, 2):
         folder = Path(f"workers-{workers}")
