@@ -195,7 +195,7 @@ def test_generators_of_numpy_go_on(kind, folder):
     assert values["other"].integers(1 << 31, size=700, dtype=np.int32).tolist() == expected
 
 
-@on_each_device
+@pytest.mark.parametrize("device", [*DEVICES, burn.Device("router/cpu")], ids=str)
 def test_all_random_generators_go_on(device, folder):
     def draw():
         numbers = burn.random.uniform((3,), device=device).tolist()
@@ -227,7 +227,7 @@ def test_functions_of_numpy_draw_by_the_same_bit_generator(folder):
         assert checkpoints.restore(1).step == 1
 
 
-@on_each_device
+@pytest.mark.parametrize("device", [*DEVICES, burn.Device("router/cpu")], ids=str)
 def test_a_run_that_is_restored_has_the_same_bits(device, folder):
     def start():
         net = network(device)

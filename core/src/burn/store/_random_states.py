@@ -11,7 +11,7 @@ import numpy as np
 
 from burn.devices import Device
 from burn.errors import ArgumentError, DeviceUnavailableError, PluginError
-from burn.generator import GeneratorState, set_state, states
+from burn.generator import GeneratorState, Key, set_state, states
 from burn.plugins import registry
 from burn.store._values import MalformedError
 
@@ -35,21 +35,24 @@ def random_states() -> dict[str, Any]:
     """The states of the generators, by ``devices``, ``python`` and ``numpy``."""
     from numpy.random import get_state  # imported here, as not every program draws from it
 
-    found = states()
-    names = {
-        device.generator: device.name
-        for entry in (registry.entries.values() if found else ())
-        for device in list(entry.handles.values())
-    }
     return {
         "devices": {
-            name: {"seed": found[key].seed, "offset": found[key].offset}
-            for key, name in names.items()
-            if key in found
+            device.name: {"seed": state.seed, "offset": state.offset}
+            for key, state in states().items()
+            if (device := _device_of(key)) is not None
         },
         "python": random.getstate(),
         "numpy": _listed(get_state(legacy=False)),  # noqa: NPY002 — users draw from it
     }
+
+
+def _device_of(key: Key) -> Device | None:
+    """The device of a generator; None if its backend was there for a while only."""
+    try:
+        handles = registry.entry(key[0]).handles.values()
+    except (DeviceUnavailableError, PluginError):
+        return None
+    return next((one for one in list(handles) if one.generator == key), None)
 
 
 def _listed(state: Any) -> Any:
