@@ -619,19 +619,36 @@ def test_paths_may_be_text_or_objects(path):
         store.load(3)
 
 
-def test_a_failed_save_leaves_the_old_file_and_nothing_else(path, monkeypatch):
-    store.save({"x": burn.zeros(4)}, path)
+@pytest.mark.parametrize("limit", [None, 16], ids=["whole", "shards"])
+def test_an_interrupted_save_leaves_the_old_model_or_the_new_one(limit, path, monkeypatch):
+    original = os.fsync
+    for last in range(1, 8):  # of the calls, the one that is interrupted
+        numbers = iter(range(1, 100))
+        done = []
 
-    def fail(*arguments):
-        raise KeyboardInterrupt
+        def fsync(number, last=last, numbers=numbers):
+            if next(numbers) == last:
+                raise KeyboardInterrupt
+            original(number)
 
-    for limit in (None, 16):
+        old = {"x": burn.zeros(4), "y": burn.zeros(4)}
+        store.save(old, path, max_shard_bytes=limit)
+        before = sorted(path.parent.iterdir())
         with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", fail)
-            with pytest.raises(KeyboardInterrupt):
+            patch.setattr(os, "fsync", fsync)
+            try:
                 store.save({"x": burn.ones(4), "y": burn.ones(4)}, path, max_shard_bytes=limit)
-        assert [one.name for one in path.parent.iterdir()] == [path.name]
-        assert store.load(path)["x"].tolist() == [0.0] * 4
+                done.append(1)
+            except KeyboardInterrupt:
+                pass
+        values = {tuple(value.tolist()) for value in store.load(path).values()}
+        assert values <= {(0.0,) * 4, (1.0,) * 4}
+        assert len(values) == 1
+        if values == {(0.0,) * 4}:
+            assert sorted(path.parent.iterdir()) == before
+        assert not list(path.parent.glob("*.partial"))
+    assert done, "the last save was not interrupted"
+    assert values == {(1.0,) * 4}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows syncs no folders")

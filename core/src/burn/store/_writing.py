@@ -153,7 +153,8 @@ def write_shards(target: Path, shards: list[Values], metadata: Mapping[str, str]
         with atomic_file(index) as partial:
             partial.write_text(json.dumps(content, indent=2) + "\n", "utf-8")
     except BaseException:
-        _remove(paths)
+        in_use = _shards_of(index, target)  # the new ones, if the index is there already
+        _remove([path for path in paths if path not in in_use])
         raise
     _remove([*old, target])
 
@@ -162,8 +163,6 @@ def _value(name: str, value: Any) -> Tensor | TensorData:
     """A tensor that does not change any more, or host data."""
     if isinstance(value, Tensor):
         return value.detach().inner()
-    if isinstance(value, TensorData):
-        return value
     if not hasattr(value, "dtype") or not hasattr(value, "shape"):
         raise OperandTypeError(
             f"{name} is an object of type {type(value).__name__}, no tensor or array",
