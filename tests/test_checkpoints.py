@@ -4,9 +4,11 @@ import hashlib
 import json
 import math
 import os
+import pickle
 import random
 import shutil
 import signal
+import struct
 import sys
 import threading
 import traceback
@@ -775,6 +777,18 @@ with Checkpoints({str(folder)!r}) as checkpoints:
     assert checkpoints.steps() == [1, 2]
 
 
+def test_what_is_left_without_close_is_written_and_lets_others_write(folder, run_python):
+    checkpoints = Checkpoints(folder)
+    checkpoints.save(1, x=burn.ones(1_000_000, device=CPU))
+    del checkpoints
+    with Checkpoints(folder) as checkpoints:
+        checkpoints.save(2, x=burn.ones(3, device=CPU))
+    program = f"import burn; burn.store.Checkpoints({str(folder)!r}).save(3, wait=True)"
+    result = run_python("-c", program)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert checkpoints.steps() == [1, 2, 3]
+
+
 def test_one_process_may_have_several_objects_of_a_folder(folder):
     with Checkpoints(folder) as one, Checkpoints(folder) as other:
         one.save(1)
@@ -886,7 +900,7 @@ def test_another_process_may_remove_what_is_read(folder, monkeypatch):
         def remove_and_verify(found, operation):
             if found.step == 2:
                 shutil.rmtree(found.path)
-            verify(found, operation)
+            return verify(found, operation)
 
         monkeypatch.setattr(burn.store.checkpoints, "verify", remove_and_verify)
         assert checkpoints.restore().values == {"value": 1}
@@ -1061,7 +1075,7 @@ STATES = {
     "a device of numbers": (part("value", content={"$tensor": "0", "device": 1}), "no name"),
     "a tensor without file": (
         part("value", content={"$tensor": "x", "device": "cpu"}),
-        "No such file",
+        "no file value.safetensors",
     ),
     "an unknown tensor": (
         part("net", content={"x": {"$tensor": "x", "device": "cpu"}}),
@@ -1092,6 +1106,22 @@ STATES = {
 def test_a_hostile_state_is_refused(case, saved):
     function, message = STATES[case]
     change(saved / "state.json", function)
+    refused(saved, message)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"\xff" * 100, "damaged"),
+        (struct.pack("<Q", 2) + b"{}", "no tensor '0.weight'"),
+        (pickle.dumps(print), "damaged"),
+    ],
+    ids=["empty", "a long header", "no tensors", "a pickle"],
+)
+def test_a_hostile_file_of_tensors_is_refused(content, message, saved):
+    (saved / "net.safetensors").write_bytes(content)
+    describe(saved / "net.safetensors")
     refused(saved, message)
 
 

@@ -190,8 +190,8 @@ def read_json(path: Path, operation: str) -> dict[str, Any]:
     return found
 
 
-def verify(folder: Folder, operation: str) -> None:
-    """Compare the files of a checkpoint with its manifest.
+def verify(folder: Folder, operation: str) -> set[str]:
+    """Compare the files of a checkpoint with its manifest; returns their names.
 
     Raises
     ------
@@ -228,6 +228,7 @@ def verify(folder: Folder, operation: str) -> None:
             if _hash(file) != expected.get("sha256"):
                 rule = f"is damaged: its SHA-256 is not that of {_MANIFEST}"
                 raise failure(operation, file, rule, _AGAIN)
+    return set(files)
 
 
 def file_path(folder: Folder, part: str) -> Path:

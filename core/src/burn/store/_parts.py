@@ -159,6 +159,8 @@ class SavedParts:
     ----------
     folder : Folder
         The checkpoint.
+    files : set of str
+        The names of its files; others in the folder are not read.
 
     Raises
     ------
@@ -166,8 +168,9 @@ class SavedParts:
         If it does not say what its parts are.
     """
 
-    def __init__(self, folder: Folder) -> None:
+    def __init__(self, folder: Folder, files: set[str]) -> None:
         self.folder = folder
+        self._files = files
         state = read_json(folder.path / STATE, _RESTORE)
         self._parts: Any = state.get("parts")
         self._random = state.get("random")
@@ -268,13 +271,13 @@ class SavedParts:
             raise
 
     def _load(self, name: str) -> Any:
-        with _Tensors(file_path(self.folder, name)) as source:
+        with _Tensors(file_path(self.folder, name), self._files) as source:
             content = self._parts[name]["content"]
             with os_errors(_RESTORE, self.folder.path):
                 return self._decoded(f"the part {name!r}", lambda: decoded(content, source))
 
     def _plain(self) -> Any:
-        return decoded(self._random, _Tensors(self.folder.path / STATE))
+        return decoded(self._random, _Tensors(self.folder.path / STATE, set()))
 
     def _generator(self, name: str) -> Any:
         state = self._load(name)
@@ -293,8 +296,9 @@ class SavedParts:
 class _Tensors:
     """The tensors of one part, whose file is opened when one is asked for."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, files: set[str]) -> None:
         self._path = path
+        self._files = files
         self._reader: Reader | None = None
 
     def __enter__(self) -> Self:
@@ -315,6 +319,8 @@ class _Tensors:
         return self._file(name).array(name)
 
     def _file(self, name: str) -> Reader:
+        if self._path.name not in self._files:
+            raise MalformedError(f"the manifest has no file {self._path.name}")
         if self._reader is None:
             self._reader = Reader(self._path)
         if name not in self._reader.names:

@@ -209,8 +209,8 @@ class Checkpoints:
             if folder is None:
                 return None
             try:
-                verify(folder, _RESTORE)
-                values = SavedParts(folder).give(parts)
+                files = verify(folder, _RESTORE)
+                values = SavedParts(folder, files).give(parts)
             except StoreError as error:
                 if folder.path.exists():
                     error.hint = self._advice(folder, error.hint)
