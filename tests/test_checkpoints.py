@@ -1038,6 +1038,17 @@ def test_a_hostile_manifest_is_refused(case, saved):
     refused(saved, message)
 
 
+@pytest.mark.parametrize("number", [None, "1", -1, 1.5, True, 10**400])
+def test_a_checkpoint_whose_number_is_unknown_comes_after_the_step_before(number, saved):
+    change(saved / "checkpoint.json", lambda one: one.update(number=number))
+    with Checkpoints(saved.parent) as checkpoints:
+        assert checkpoints.steps() == [1, 2]
+        assert checkpoints.restore().step == 2
+        checkpoints.save(0)
+        checkpoints.wait()
+        assert checkpoints.steps()[-1] == 0
+
+
 def refused(saved, message):
     net, draws = network(CPU), np.random.default_rng(9)
     net[0].weight.assign(net[0].weight.detach() * 0.0)

@@ -63,6 +63,9 @@ _REMAINS: Final = re.compile(
 _FILE: Final = re.compile(rf"\w+({re.escape(SUFFIX)}|\.json)")
 """What a manifest may name: no path."""
 
+_MOST: Final = 1 << 52
+"""Numbers in the order of saving are below: those without one stand at halves between them."""
+
 _AGAIN: Final = "Copy it again, or remove the folder"
 
 _log = logging.getLogger("burn")
@@ -115,7 +118,7 @@ def _number_of(path: Path) -> int | None:
         number = read_json(path / _MANIFEST, "").get("number")
     except OSError:
         return None
-    return number if number.__class__ is int and number >= 0 else None
+    return number if number.__class__ is int and 0 <= number < _MOST else None
 
 
 def write(
