@@ -112,6 +112,23 @@ def test_values_are_means_over_the_steps_of_an_epoch_and_metrics_are_computed():
     assert history["weighted"] == [50 / 12, 50 / 12]
 
 
+def test_a_metric_need_not_be_updated_in_each_step(tmp_path):
+    sometimes, never = Mean(), Mean()
+
+    def step(number):
+        if number == 3:
+            sometimes.update(float(number))
+        return {"sometimes": sometimes, "never": never}
+
+    parts = {"part": Sum()}
+    options = {"checkpoints": tmp_path, "parts": parts, "save_every": 1}
+    history = quiet(step, Numbers(4), epochs=2, **options)
+    assert history["sometimes"] == [3.0, 3.0]
+    assert "never" not in history
+    with pytest.raises(ArgumentError, match="no update"):
+        quiet(nothing, [1], epochs=1, evaluate=lambda: {"never": never})
+
+
 def test_a_loss_may_have_a_graph_and_one_element():
     device = burn.Device("cpu").autodiff()
     x = burn.ones(1, device=device).require_grad()
@@ -351,6 +368,7 @@ def test_an_iterator_that_ends_too_early_is_an_error(options):
         (lambda: {"step": 1}, ArgumentError, "the name 'step'"),
         (lambda: {1: 1}, ArgumentError, "the name 1"),
         (lambda: {"x": 1j}, OperandTypeError, "complex"),
+        (lambda: burn.asarray(1j, device="cpu"), OperandTypeError, "complex"),
     ],
 )
 def test_a_value_that_is_no_number_is_an_error(value, error, message):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, Protocol
 
 from rich.console import Console
+from rich.errors import LiveError
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -185,7 +186,10 @@ def display_of(*, is_wanted: bool, epochs: int | None, steps: int | None) -> Ite
     if is_wanted:
         console = Console(stderr=True)
         has_bars = console.is_terminal and not (console.is_jupyter or console.is_dumb_terminal)
-        display = _Bars(console, epochs, steps) if has_bars else _Lines(console, epochs)
+        display = _Lines(console, epochs)
+        if has_bars:
+            with contextlib.suppress(LiveError):  # rich before 14.1 has one display at a time
+                display = _Bars(console, epochs, steps)
     try:
         yield display
     finally:

@@ -49,11 +49,13 @@ def value_of(value: Any, name: str, function: str) -> Tensor | float:
                 hint="A value is one number: take its mean, or return a Metric",
                 operation="fit",
             )
-        return value.detach()
+        if not value.dtype.is_complex:
+            return value.detach()
     value = python_number(value)
     if not isinstance(value, (int, float)):
+        kind = f"a tensor of {value.dtype}" if isinstance(value, Tensor) else type(value).__name__
         raise OperandTypeError(
-            f"{function} returned {type(value).__name__} for {name!r}",
+            f"{function} returned {kind} for {name!r}",
             hint="Return a tensor or a dict of names to tensors, numbers and metrics",
             operation="fit",
         )
@@ -84,8 +86,15 @@ def plain(value: Any) -> Any:
 
 
 def computed(metrics: Mapping[str, Metric]) -> dict[str, Any]:
-    """The values of metrics."""
-    return {name: plain(metric.compute()) for name, metric in metrics.items()}
+    """The values of metrics that have any: a step need not update each of them."""
+    found = {}
+    for name, metric in metrics.items():
+        try:
+            found[name] = plain(metric.compute())
+        except ArgumentError:
+            if not metric.is_empty:
+                raise
+    return found
 
 
 def numbers(values: Any, function: str) -> dict[str, Any]:
@@ -97,8 +106,9 @@ def numbers(values: Any, function: str) -> dict[str, Any]:
         for name, value in given.items()
         if name not in metrics
     }
-    found = computed(metrics) | dict(zip(others, read([*others.values()]), strict=True))
-    for metric in metrics.values():
+    found = dict(zip(others, read([*others.values()]), strict=True))
+    for name, metric in metrics.items():
+        found[name] = plain(metric.compute())
         metric.reset()
     return {name: found[name] for name in given}
 
@@ -227,7 +237,8 @@ class Averages:
 
     def take(self) -> dict[str, Any]:
         """Means and metrics, which begin anew."""
-        unmet = {name: one["value"] for name, one in self._resumed.items()}
+        resumed = self._resumed.items()
+        unmet = {name: one["value"] for name, one in resumed if one["value"] is not None}
         values = self.means() | unmet | self.metrics()
         self.reset()
         return values
@@ -241,8 +252,9 @@ class Averages:
     def state_dict(self) -> dict[str, Any]:
         """The sums, and states and values of the metrics. All values of steps have been read."""
         sums = {name: [one.total, one.error, one.count] for name, one in self._sums.items()}
+        values = self.metrics()
         metrics = self._resumed | {
-            name: {"state": metric.state_dict(), "value": plain(metric.compute())}
+            name: {"state": metric.state_dict(), "value": values.get(name)}
             for name, metric in self._metrics.items()
             if id(metric) not in self.kept_elsewhere
         }
