@@ -166,10 +166,10 @@ def main() -> None:
     device = device.autodiff()
     device.seed(options.seed)
     training, held_out = load_data(device, options.dtype)
-    count, others = len(training[0]), len(held_out[0])
-    print(f"{count} images to train with, {others} held out, on {device.inner()}")
-
     network = NETWORKS[options.network](options.dtype, device)
+    count, size = len(training[0]), network.num_parameters
+    print(f"{count} images to train with, {size} parameters, on {device.inner()}")
+
     epochs = options.epochs or EPOCHS[options.network]
     history = train(network, training, epochs, options.seed, options.out)
     if options.out:
@@ -185,3 +185,5 @@ if __name__ == "__main__":
         main()
     except burn.BurnError as error:
         sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells count the signals

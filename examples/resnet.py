@@ -262,3 +262,5 @@ if __name__ == "__main__":
         main()
     except burn.BurnError as error:
         sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells count the signals

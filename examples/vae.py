@@ -69,16 +69,16 @@ class Autoencoder(nn.Module):
         return F.sigmoid(self.decoder(codes))
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """How much is lost of each image, and how far its codes are from the standard normal ones.
+        """Reconstruction loss, and divergence of the codes from the standard normal distribution.
 
-        Both are in nats, of shape (n,); their sum bounds the negative log-likelihood from above.
+        Both are in nats, of shape (n,). Their sum is the negative evidence lower bound.
         """
         mean, log_variance = self.encode(images)
         noise = burn.random.normal(mean.shape, dtype=mean.dtype, device=mean.device)
         scores = self.decoder(mean + burn.exp(log_variance / 2) * noise)
-        lost = F.binary_cross_entropy_with_logits(scores, images, reduction="none").sum(axis=1)
-        distance = (mean**2 + burn.exp(log_variance) - log_variance - 1).sum(axis=1) / 2
-        return lost, distance
+        reconstruction = F.binary_cross_entropy_with_logits(scores, images, reduction="none")
+        divergence = (mean**2 + burn.exp(log_variance) - log_variance - 1) / 2
+        return reconstruction.sum(axis=1), divergence.sum(axis=1)
 
 
 def tiled(images: np.ndarray, columns: int) -> np.ndarray:
@@ -90,7 +90,7 @@ def tiled(images: np.ndarray, columns: int) -> np.ndarray:
 
 @burn.no_grad()
 def draw(path: Path, network: Autoencoder, images: Tensor, labels: Tensor) -> None:
-    """Save a picture: images and what is left of them, new ones, and the plane of the codes."""
+    """Save a picture: images and their reconstructions, new ones, and the plane of the codes."""
     device = network.encoder[0].weight.device
 
     def decoded(codes: np.ndarray | Tensor) -> np.ndarray:
@@ -105,7 +105,7 @@ def draw(path: Path, network: Autoencoder, images: Tensor, labels: Tensor) -> No
 
     figure, axes = plt.subplots(1, 4, figsize=(17, 4.6), layout="constrained")
     for one, title, pictures, columns in (
-        (axes[0], "Held-out images, and below each what is left", pairs.reshape(-1, SIDE**2), 10),
+        (axes[0], "Held-out images, above their reconstructions", pairs.reshape(-1, SIDE**2), 10),
         (axes[1], "New images, at random", samples, 10),
         (axes[2], "A walk through the plane", walk, 16),
     ):
@@ -144,19 +144,26 @@ def main() -> None:
     optimizer = burn.optim.Adam(network, LEARNING_RATE)
 
     def step(batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
-        lost, distance = network(batch[0])
-        loss = burn.mean(lost + distance)
+        reconstruction, divergence = network(batch[0])
+        loss = burn.mean(reconstruction + divergence)
         optimizer.step(loss.backward())
-        return {"loss": loss, "lost": burn.mean(lost), "distance": burn.mean(distance)}
+        return {
+            "loss": loss,
+            "reconstruction": burn.mean(reconstruction),
+            "divergence": burn.mean(divergence),
+        }
 
     def test() -> dict[str, float]:
-        def forward(batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
-            lost, distance = network(batch[0])
-            return {"loss": lost + distance, "lost": lost, "distance": distance}
+        def losses(batch: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+            reconstruction, divergence = network(batch[0])
+            return {
+                "loss": reconstruction + divergence,
+                "reconstruction": reconstruction,
+                "divergence": divergence,
+            }
 
-        return evaluate(
-            forward, test_loader, model=network, loss=Mean(), lost=Mean(), distance=Mean()
-        )
+        means = {name: Mean() for name in ("loss", "reconstruction", "divergence")}
+        return evaluate(losses, test_loader, model=network, **means)
 
     fit(
         step,
@@ -171,7 +178,7 @@ def main() -> None:
         picture=options.out / "curves.png",
     )
     save(network, options.out / "network.safetensors")
-    print(f"held-out images cost {test()['loss']:.2f} nats each")
+    print(f"loss on the held-out images: {test()['loss']:.2f} nats each")
     draw(options.out / "digits.png", network, *next(iter(test_loader)))
     print(f"weights, log and pictures: {options.out}")
 
@@ -181,3 +188,5 @@ if __name__ == "__main__":
         main()
     except burn.BurnError as error:
         sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(130)  # as shells count the signals
