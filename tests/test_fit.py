@@ -329,6 +329,9 @@ def nothing(_batch):
         ({"epochs": 1, "checkpoints": "x", "parts": {"x": 3}}, OperandTypeError, "no state_dict"),
         ({"epochs": 1, "picture": "x.doc"}, ArgumentError, "ends with 'doc'"),
         ({"epochs": 1, "picture": "x"}, ArgumentError, "must end with"),
+        ({"epochs": 1, "picture": 3}, OperandTypeError, "path must be"),
+        ({"epochs": 1, "log": 3}, OperandTypeError, "log must be"),
+        ({"epochs": 1, "allow_nonfinite": "no"}, OperandTypeError, "True or False"),
     ],
 )
 def test_a_wrong_argument_is_refused_before_anything_runs(
@@ -338,6 +341,28 @@ def test_a_wrong_argument_is_refused_before_anything_runs(
     with pytest.raises(error, match=message):
         quiet(lambda _: pytest.fail("it ran"), [1], **options)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("part", [EarlyStopping("loss"), History()])
+@pytest.mark.parametrize("state", [{}, {"best": 1}, None, 3])
+def test_a_state_of_something_else_is_refused(part, state):
+    with pytest.raises(ArgumentError, match="the state has no"):
+        part.load_state_dict(state)
+
+
+def test_an_early_stop_refuses_what_it_cannot_use():
+    for options, error in (
+        ({"patience": 0}, ArgumentError),
+        ({"mode": "least"}, ArgumentError),
+        ({"min_delta": -1}, ArgumentError),
+        ({"restore": 3}, OperandTypeError),
+    ):
+        with pytest.raises(error, match=next(iter(options))):
+            EarlyStopping("loss", **options)
+    with pytest.raises(OperandTypeError, match="name must be"):
+        EarlyStopping(3)
+    with pytest.raises(OperandTypeError, match="loss must be a number"):
+        EarlyStopping("loss").update([1])
 
 
 def test_a_step_and_a_loader_have_to_be_there():

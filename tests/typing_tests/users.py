@@ -122,6 +122,34 @@ def batches(folder: Path, rows: np.ndarray[Any, Any]) -> int:
     return 0 if found is None else found.step
 
 
+def trained(rows: np.ndarray[Any, Any], folder: Path) -> list[Any]:
+    network = Net(4, device=burn.Device("cpu").autodiff())
+    optimizer = burn.optim.Adam(network)
+    accuracy = burn.train.Accuracy(top_k=1)
+
+    def step(batch: tuple[burn.Tensor, burn.Tensor]) -> dict[str, Any]:
+        loss = nn.functional.cross_entropy(network(batch[0]), batch[1])
+        optimizer.step(loss.backward())
+        return {"loss": loss, "accuracy": accuracy}
+
+    history = burn.train.fit(
+        step,
+        data.DataLoader(data.Arrays(rows, rows), 8),
+        steps=100,
+        stop=burn.train.EarlyStopping("loss", patience=2, mode="min", restore=network),
+        checkpoints=folder,
+        parts={"network": network, "optimizer": optimizer},
+        save_every=10,
+        log=folder / "log.jsonl",
+    )
+    assert_type(history, burn.train.History)
+    assert_type(history.records, list[dict[str, Any]])
+    assert_type(burn.train.History.load("log.jsonl"), burn.train.History)
+    burn.train.fit(step, [], epoch=3)  # type: ignore[call-arg]
+    burn.train.EarlyStopping("loss", mode="least")  # type: ignore[arg-type]
+    return history["loss"]
+
+
 def typos(x: burn.Tensor) -> None:
     data.Array(x)  # type: ignore[attr-defined]
     data.DataLoader([x], batchsize=3)  # type: ignore[call-arg]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn.errors import ArgumentError, StoreError
+from burn.train._parts import as_path
 from burn.train._values import EVALUATION, RESERVED
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def check(path: str | os.PathLike[str]) -> None:
             hint='pip install "burn-core[train]"',
             operation="History.draw",
         ) from error
+    ending = as_path(path, "path", "History.draw").suffix.removeprefix(".").lower()
     known = Figure().canvas.get_supported_filetypes()
-    ending = Path(path).suffix.removeprefix(".").lower()
     if ending not in known:
         raise ArgumentError(
             f"the picture {os.fspath(path)!r} ends with {ending!r}",

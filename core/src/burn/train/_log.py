@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from burn.errors import StoreError
+from burn.train._parts import as_path
 
 __all__ = ["Log", "read"]
 
@@ -88,7 +89,7 @@ def read(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     StoreError
         If there is no such file, or it is no log of `fit`.
     """
-    path = Path(path)
+    path = as_path(path, "path", "History.load")
     try:
         with path.open("rb") as file:
             lines = _lines(file, path)

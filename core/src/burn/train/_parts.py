@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import is_dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from burn.devices import Device
-from burn.errors import BurnError
+from burn.errors import ArgumentError, BurnError, OperandTypeError
 
-__all__ = ["Stateful", "description", "examples_of", "length_of"]
+__all__ = ["Stateful", "as_path", "description", "examples_of", "length_of", "values_of"]
 
 
 @runtime_checkable
@@ -42,6 +44,31 @@ def examples_of(batch: Any) -> int:
             batch = next(iter(vars(batch).values()))
         else:
             return 0
+
+
+def values_of(state: Any, names: Iterable[str], operation: str) -> list[Any]:
+    """The values of these names in a state.
+
+    Raises
+    ------
+    ArgumentError
+        If it has not all of them.
+    """
+    missing = [name for name in names if not (isinstance(state, Mapping) and name in state)]
+    if missing:
+        raise ArgumentError(
+            f"the state has no {', '.join(missing)}",
+            hint="Give what state_dict of the same class returned",
+            operation=operation,
+        )
+    return [state[name] for name in names]
+
+
+def as_path(path: Any, name: str, operation: str) -> Path:
+    """An argument that is the name of a file."""
+    if not isinstance(path, (str, os.PathLike)) or isinstance(os.fspath(path), bytes):
+        raise OperandTypeError(f"{name} must be a str or a path, not {path!r}", operation=operation)
+    return Path(path)
 
 
 def length_of(loader: Any) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from burn.errors import ArgumentError, BurnError
-from burn.train._parts import Stateful, examples_of, length_of
+from burn.train._parts import Stateful, examples_of, length_of, values_of
 from burn.train._progress import Display, Silence
 from burn.train._signals import Interruption
 from burn.train._values import EVALUATION, Averages, numbers, pick
@@ -69,13 +69,15 @@ class State:
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
-        for name in self._NUMBERS:
-            setattr(self, name, state[name])
-        self._seconds, self._since = state["seconds"], time.perf_counter()
-        self.history.load_state_dict(state["history"])
-        self.averages.load_state_dict(state["averages"])
-        if self._stop is not None and state["stop"] is not None:
-            self._stop.load_state_dict(state["stop"])
+        names = (*self._NUMBERS, "seconds", "history", "averages", "stop")
+        *found, self._seconds, history, averages, stop = values_of(state, names, "fit")
+        for name, number in zip(self._NUMBERS, found, strict=True):
+            setattr(self, name, number)
+        self._since = time.perf_counter()
+        self.history.load_state_dict(history)
+        self.averages.load_state_dict(averages)
+        if self._stop is not None and stop is not None:
+            self._stop.load_state_dict(stop)
 
 
 class Saver:

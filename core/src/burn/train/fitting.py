@@ -41,9 +41,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from burn.errors import ArgumentError, OperandTypeError
+from burn.functions.normalize import as_flag
 from burn.ops.arguments import as_integer
 from burn.train._log import Log
-from burn.train._parts import Stateful, description
+from burn.train._parts import Stateful, as_path, description
 from burn.train._progress import display_of
 from burn.train._run import Run, Saver
 from burn.train._signals import Interruption
@@ -163,6 +164,8 @@ def fit(
     _check(step, loader, evaluate, stop)
     if checkpoints is not None:
         _check_parts(given)
+    progress = as_flag(progress, "progress", "fit")
+    log = None if log is None else as_path(log, "log", "fit")
     save_every = _frequency(save_every, "save_every")
     evaluate_every = _frequency(evaluate_every, "evaluate_every")
     if stop is not None:
@@ -180,7 +183,7 @@ def fit(
         steps=None if steps is None else as_integer(steps, "steps", "fit", least=1),
         evaluate_every=evaluate_every,
         log_every=as_integer(log_every, "log_every", "fit", least=1),
-        allow_nonfinite=allow_nonfinite,
+        allow_nonfinite=as_flag(allow_nonfinite, "allow_nonfinite", "fit"),
     )
     with contextlib.ExitStack() as stack:
         if checkpoints is not None:

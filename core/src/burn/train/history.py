@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from burn.errors import OperandTypeError
+from burn.train._parts import values_of
 from burn.train._values import pick
 
 __all__ = ["History"]
@@ -146,8 +147,14 @@ class History:
         ----------
         state : mapping of str to list
             From `state_dict`.
+
+        Raises
+        ------
+        ArgumentError
+            If it is no such state.
         """
-        self.__init__(state["records"], state["steps"])  # type: ignore[misc]  # the same as a new one
+        records, steps = values_of(state, ("records", "steps"), "History")
+        self.__init__(records, steps)  # type: ignore[misc]  # the same as a new one
 
     def __repr__(self) -> str:
         last = ", ".join(f"{name}={_short(value)}" for name, value in self.last.items())

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from burn.errors import ArgumentError, OperandTypeError
 from burn.ops.arguments import as_integer, real_number
-
-if TYPE_CHECKING:
-    from burn.train._parts import Stateful
+from burn.train._parts import Stateful, values_of
 
 __all__ = ["EarlyStopping"]
 
@@ -46,6 +44,8 @@ class EarlyStopping:
     ------
     ArgumentError
         If `patience` is less than 1, `min_delta` negative, or `mode` another word.
+    OperandTypeError
+        If `restore` has no state.
 
     Examples
     --------
@@ -68,6 +68,12 @@ class EarlyStopping:
     ) -> None:
         if not isinstance(name, str):
             raise OperandTypeError(f"name must be a str, not {name!r}", operation="EarlyStopping")
+        if not (restore is None or isinstance(restore, Stateful)):
+            raise OperandTypeError(
+                f"restore is {type(restore).__name__}, which has no state_dict",
+                hint="Give the model",
+                operation="EarlyStopping",
+            )
         if mode not in ("min", "max"):
             raise ArgumentError(
                 f"mode is {mode!r}", hint='It is "min" or "max"', operation="EarlyStopping"
@@ -140,9 +146,14 @@ class EarlyStopping:
         ----------
         state : mapping of str to value
             From `state_dict`.
+
+        Raises
+        ------
+        ArgumentError
+            If it is no such state.
         """
-        self.best, self.waited = state["best"], state["waited"]
-        self._best_state = state["best_state"]
+        names = ("best", "waited", "best_state")
+        self.best, self.waited, self._best_state = values_of(state, names, "EarlyStopping")
 
     def __repr__(self) -> str:
         return f"EarlyStopping({self.name!r}, patience={self.patience}, mode={self.mode!r})"
