@@ -300,6 +300,7 @@ class _Tensors:
         self._path = path
         self._files = files
         self._reader: Reader | None = None
+        self._names: set[str] = set()
 
     def __enter__(self) -> Self:
         return self
@@ -323,6 +324,7 @@ class _Tensors:
             raise MalformedError(f"the manifest has no file {self._path.name}")
         if self._reader is None:
             self._reader = Reader(self._path)
-        if name not in self._reader.names:
+            self._names = set(self._reader.names)
+        if name not in self._names:
             raise MalformedError(f"{self._path.name} has no tensor {name!r}")
         return self._reader
