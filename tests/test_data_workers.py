@@ -200,6 +200,16 @@ def test_arrays_of_a_dataset_are_those_of_the_program_and_can_be_written():
     np.testing.assert_array_equal(first.numpy(), array[:20_000] + 1)
 
 
+def test_large_objects_that_are_no_arrays_go_both_ways():
+    texts = [str(index) * 300_000 for index in range(12)]
+    with loader_of(texts, 2, workers=2) as loader:
+        assert list(itertools.chain(*loader)) == texts
+    with loader_of(iter(texts), 2, workers=2, transform=str.upper) as loader:
+        batches = iter(loader)
+        time.sleep(0.1)
+        assert list(itertools.chain(*batches)) == texts
+
+
 @LINUX
 def test_a_dataset_of_a_mapped_file_is_mapped_by_each_worker(tmp_path):
     path = tmp_path / "tokens.npy"

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from burn.data.randomness import Drawing
 
@@ -54,6 +57,12 @@ class Fetcher:
     transform: Callable[[Any], Any] | None
     collate: Callable[[Any], Any] | None
 
+    @cached_property
+    def may_draw(self) -> bool:
+        """Whether code of the user's runs, which may draw from the global generators."""
+        has_functions = self.transform is not None or self.collate is not None
+        return has_functions or not (self.dataset is None or _is_plain(self.dataset))
+
     def __call__(self, job: Job, *, seeds: str = "") -> Any:
         """Load a batch.
 
@@ -71,6 +80,8 @@ class Fetcher:
             What `collate` returns.
         """
         drawing = Drawing(job.seed, job.epoch, job.batch, _FETCH)
+        if not self.may_draw:
+            seeds = ""  # most of the time that a small batch takes
         if seeds == "once":
             drawing.seed_global_generators()
         with drawing, drawing.global_generators() if seeds == "back" else nullcontext():
@@ -105,6 +116,18 @@ class Fetcher:
         from burn.data.collating import collate
 
         return collate(examples)
+
+
+def _is_plain(dataset: Any) -> bool:
+    """Whether what gives the examples of a dataset is known to draw no random numbers."""
+    from burn.data.datasets import Arrays, Concatenated, Subset, Windows
+
+    kind = type(dataset)  # a class that is derived from these may do anything
+    if kind is Subset:
+        return _is_plain(dataset._dataset)
+    if kind is Concatenated:
+        return all(map(_is_plain, dataset._datasets))
+    return kind in (Arrays, Windows, list, tuple, range, np.ndarray)
 
 
 @contextmanager

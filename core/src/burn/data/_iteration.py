@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from burn.data._pool import closed
+from burn.data._threads import closed
 from burn.data.uploading import Uploads
 from burn.errors import WorkerError
 

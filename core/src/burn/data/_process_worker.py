@@ -35,6 +35,9 @@ _SECONDS_BETWEEN_LOOKS: Final = 2.0
 """How often a worker looks whether its parent lives: a process that the parent forked may keep the
 pipe open."""
 
+_MOST_AT_ONCE: Final = 16 * 1024
+"""Bytes: of a reply that surely fits into a pipe with others."""
+
 Order: TypeAlias = tuple[Job, list[Slot]]
 """A batch to load, and slots that may be used again."""
 
@@ -68,23 +71,52 @@ def run(
         target=_receive, args=(orders, lifeline, received), name="burn.data", daemon=True
     )
     receive.start()
-    writer = Writer(results)
+    writer, send = Writer(results), _Sender(replies)
     first = received.get()
     if first is None:
         return
     try:
         fetch: Fetcher = own_copy(pickle.loads(first), dataset)  # noqa: S301 — as below
     except BaseException as error:  # noqa: BLE001 — the parent raises it
-        replies.send(Failure.of(error))
+        send(Failure.of(error))
+        received.get()  # the parent has read it when it ends this
         return
-    replies.send(READY)
+    send(READY)
     while (order := received.get()) is not None:
-        reply = _reply(fetch, writer, order)
-        try:
-            replies.send(reply)
-        except BrokenPipeError:  # the parent has ended
-            return
-        del reply, order
+        send(_reply(fetch, writer, order))
+        del order
+
+
+class _Sender:
+    """Sends replies; large ones by a thread, as the parent reads a reply when it wants it.
+
+    Parameters
+    ----------
+    replies : Connection
+        Where they go.
+    """
+
+    def __init__(self, replies: Connection) -> None:
+        self._replies = replies
+        self._waiting: queue.SimpleQueue[bytes] | None = None
+
+    def __call__(self, reply: Reply) -> None:
+        data = pickle.dumps(reply, protocol=5)
+        if self._waiting is None and len(data) > _MOST_AT_ONCE:
+            self._waiting = queue.SimpleQueue()
+            threading.Thread(target=self._send, name="burn.data replies", daemon=True).start()
+        if self._waiting is not None:  # also small ones, which come after large ones
+            self._waiting.put(data)
+        else:
+            self._send_one(data)
+
+    def _send(self) -> None:
+        while self._waiting is not None:
+            self._send_one(self._waiting.get())
+
+    def _send_one(self, data: bytes) -> None:
+        with contextlib.suppress(OSError):  # the parent has ended
+            self._replies.send_bytes(data)
 
 
 def _reply(fetch: Fetcher, writer: Writer, order: bytes) -> Reply:

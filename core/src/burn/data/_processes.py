@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
+import os
 import pickle
 import signal
+import threading
+import weakref
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future
 from multiprocessing import resource_tracker
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from typing import Any, Final, cast
 
 from burn.data._failures import Failure
 from burn.data._fetching import Fetcher, Job
 from burn.data._process_worker import END, READY, Reply, run
 from burn.data._shared_memory import Memory, Reader, Sent, available, shared
+from burn.data._threads import closed, resolve
 from burn.errors import OperandTypeError, WorkerError
 
-__all__ = ["ProcessWorker", "start_processes"]
+__all__ = ["ProcessPool"]
 
 _SECONDS_TO_END: Final = 1.5
 """How long a process that was told to end may take: more than a batch that it loads gets for it."""
@@ -29,160 +35,264 @@ _NO_PICKLE: Final = (
 )
 
 
-def start_processes(fetch: Fetcher, count: int) -> list[ProcessWorker]:
-    """Start worker processes; what they start with is pickled once for all of them.
+class ProcessPool:
+    """Processes that load batches.
+
+    There is no thread between: who wants a batch reads what the processes have sent. So a loop that
+    computes in Python, and lets go of the interpreter's lock every few milliseconds, does not wait
+    for one.
 
     Parameters
     ----------
     fetch : Fetcher
-        What loads batches.
+        What loads batches. It is pickled once.
     count : int
-        Number of processes.
-
-    Returns
-    -------
-    list of ProcessWorker
-        The workers. They get the dataset while the caller goes on.
+        Number of processes. They get the dataset while the caller goes on.
     """
-    if multiprocessing.current_process().daemon:
-        raise WorkerError(
-            "this process is a worker itself, which may have no processes of its own",
-            operation="DataLoader",
-            hint="Load by threads=True or workers=0 here",
-        )
-    try:
-        sent, memory = shared(fetch)
-    except Exception as error:
-        raise OperandTypeError(
-            "worker processes get the dataset, transform and collate by pickle, which fails with "
-            f"{type(error).__name__}: {error}",
-            operation="DataLoader",
-            hint=_NO_PICKLE,
-        ) from error
-    workers: list[ProcessWorker] = []
-    try:
-        for index in range(count):
-            workers.append(ProcessWorker(index, sent, memory))  # noqa: PERF401 — those before an error are ended
-    except BaseException:
-        for worker in workers:
-            worker.kill()
-        raise
-    return workers
+
+    def __init__(self, fetch: Fetcher, count: int) -> None:
+        if multiprocessing.current_process().daemon:
+            raise WorkerError(
+                "this process is a worker itself, which may have no processes of its own",
+                operation="DataLoader",
+                hint="Load by threads=True or workers=0 here",
+            )
+        try:
+            sent, memory = shared(fetch)
+        except Exception as error:
+            raise OperandTypeError(
+                "worker processes get the dataset, transform and collate by pickle, which fails "
+                f"with {type(error).__name__}: {error}",
+                operation="DataLoader",
+                hint=_NO_PICKLE,
+            ) from error
+        self._process = os.getpid()
+        self._submitting, self._reading = threading.Lock(), threading.Lock()
+        self._woken, self._waker = multiprocessing.Pipe(duplex=False)
+        self._workers: list[_Worker] = []
+        self._stop = weakref.finalize(self, _stop, self._workers, self._process)
+        try:
+            for index in range(count):
+                self._workers.append(_Worker(index, memory))
+            for worker in self._workers:
+                worker.begin(sent)
+        except BaseException:
+            self._stop()
+            raise
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether all processes live, and this is the one that started them."""
+        alive = self._stop.alive and self._process == os.getpid()
+        return alive and all(worker.failure is None for worker in self._workers)
+
+    def submit(self, job: Job) -> Future[Any]:
+        """Have a batch loaded by the process that has the fewest to load."""
+        future: Future[Any] = Future()
+        with self._submitting:
+            if self._stop.alive:
+                min(self._workers, key=lambda worker: len(worker.asked)).ask(job, future)
+            else:
+                future.set_exception(closed())
+        return future
+
+    def result(self, future: Future[Any]) -> Any:
+        """Wait for a batch; one of the threads that wait reads for all of them."""
+        while not future.done():
+            with self._reading:
+                if not future.done():
+                    self._read()
+        return future.result()
+
+    def wake(self) -> None:
+        """Let the thread that reads see that what it waits for was cancelled."""
+        if self._process == os.getpid():
+            with contextlib.suppress(OSError):  # closed already
+                self._waker.send_bytes(b"x")
+
+    def close(self) -> None:
+        """End the processes, and wait for it."""
+        if self._process != os.getpid():
+            return
+        with self._submitting:
+            self._stop.detach()
+        for worker in self._workers:
+            worker.stop()
+        for worker in self._workers:
+            worker.join()
+        with self._reading, self._submitting:
+            for worker in self._workers:
+                worker.close()
+            self._woken.close()
+            self._waker.close()
+
+    def _read(self) -> None:
+        """Read what has been sent, after a wait for it."""
+        sources: dict[Connection, _Worker] = {
+            worker.replies: worker for worker in self._workers if not worker.has_ended
+        }
+        if not sources:
+            raise closed()
+        for connection in wait([*sources, self._woken]):
+            if connection is self._woken:
+                self._woken.recv_bytes()
+            else:
+                sources[cast("Connection", connection)].read()
 
 
-class ProcessWorker:
-    """Loads batches in a process of its own.
+class _Worker:
+    """A process, as its parent sees it.
 
     Parameters
     ----------
     index : int
         Its number.
-    fetch : Sent
-        What loads them, pickled.
     dataset : Memory or None
-        The file of its arrays.
+        The file of the arrays of what loads batches.
+
+    Attributes
+    ----------
+    asked : collections.deque
+        The batches that it loads and is to load, and their futures.
+    failure : BaseException or None
+        Why it loads nothing any more.
+    has_ended : bool
+        Whether all that it sent was read.
+    replies : Connection
+        What it sends.
     """
 
-    depth = 2  # while one is loaded the next one waits there
-
-    def __init__(self, index: int, fetch: Sent, dataset: Memory | None) -> None:
-        self.broken: BaseException | None = None
-        self._fetch: Sent | None = fetch
+    def __init__(self, index: int, dataset: Memory | None) -> None:
+        self.asked: deque[tuple[Job, Future[Any]]] = deque()
+        self.failure: BaseException | None = None
+        self.has_ended = False
         self._is_ready = False
         self._memory = Memory() if available() else None
         self._reader = Reader(self._memory)
         context = multiprocessing.get_context("spawn")
-        theirs: list[Connection] = []
-
-        def pipe(*, sends: bool) -> Connection:
-            receiver, sender = context.Pipe(duplex=False)
-            theirs.append(receiver if sends else sender)
-            return sender if sends else receiver
-
-        self._orders, self._replies = pipe(sends=True), pipe(sends=False)
-        self._lifeline = pipe(sends=True)
+        orders, self._orders = context.Pipe(duplex=False)
+        self.replies, replies = context.Pipe(duplex=False)
+        lifeline, self._lifeline = context.Pipe(duplex=False)
         self._process = context.Process(
             target=run,
-            args=(*theirs, self._memory, dataset),
+            args=(orders, replies, lifeline, self._memory, dataset),
             name=f"burn.data worker {index}",
             daemon=True,
         )
         with _without_interrupts():
             self._process.start()
-        for connection in theirs:
+        for connection in (orders, replies, lifeline):
             connection.close()
         self._name = f"worker {index} (process {self._process.pid})"
 
-    def ask(self, job: Job) -> None:
+    def begin(self, fetch: Sent) -> None:
+        """Send what loads batches."""
+        with contextlib.suppress(OSError):  # it has ended, which `read` finds
+            self._orders.send_bytes(pickle.dumps(fetch, protocol=5))
+
+    def ask(self, job: Job, future: Future[Any]) -> None:
         """Ask for a batch."""
+        if self.failure is not None:
+            future.set_exception(self.failure)
+            return
         released = self._reader.released
         slots = [released.popleft() for _ in range(len(released))]
-        order = pickle.dumps((job, slots), protocol=5)
         try:
-            if self._fetch is not None:
-                self._orders.send_bytes(pickle.dumps(self._fetch, protocol=5))
-                self._fetch = None
+            order = pickle.dumps((job, slots), protocol=5)
+        except Exception as error:  # noqa: BLE001 — of examples of an iterable
+            released.extend(slots)
+            future.set_exception(error)
+            return
+        self.asked.append((job, future))
+        with self._whole(), contextlib.suppress(OSError):  # it has ended, which `read` finds
             self._orders.send_bytes(order)
-        except OSError:
-            self.broken = self._ended(job)
-            raise self.broken from None
+        if self.failure is not None:  # since `read` has found that, in another thread
+            self._fail(self.failure)
 
-    def answer(self, job: Job) -> Any:
-        """Wait for the oldest batch that was asked for."""
-        if self.broken is not None:
-            raise self.broken
+    def read(self) -> None:
+        """Read a reply, and give it to its future."""
         try:
-            if not self._is_ready:
-                self._begin()
-            reply: Reply = self._replies.recv()
+            with self._whole():
+                reply: Reply = self.replies.recv()
         except (EOFError, OSError):
-            self.broken = self._ended(job)
-            raise self.broken from None
-        if isinstance(reply, Failure):
-            raise reply.error(f"{self._name} of a DataLoader", f"as it loaded {_named(job)}")
-        return self._reader.read(cast("Sent", reply))
+            self.has_ended = True
+            self._fail(self.failure or self._ended())
+            return
+        if isinstance(reply, str):
+            self._is_ready = reply == READY
+        elif not self._is_ready:
+            error = cast("Failure", reply).error(
+                f"{self._name} of a DataLoader", "as it got the dataset"
+            )
+            error.add_note(_NO_PICKLE)
+            self._fail(error)
+        else:
+            job, future = self.asked.popleft()
+            if isinstance(reply, Failure):
+                work = f"as it loaded {_named(job)}"
+                resolve(future, error=reply.error(f"{self._name} of a DataLoader", work))
+                return
+            try:
+                value = self._reader.read(reply)
+            except Exception as error:  # noqa: BLE001 — an object that cannot be rebuilt here
+                resolve(future, error=error)
+            else:
+                resolve(future, value)
 
     def stop(self) -> None:
         """Tell it to end within a second."""
+        self.failure = self.failure or closed()
         self._lifeline.close()
 
-    def kill(self) -> None:
-        """End it at once."""
-        self._process.kill()
-
-    def finish(self) -> None:
+    def join(self) -> None:
         """Wait for its end."""
         with contextlib.suppress(OSError):  # it has ended already
             self._orders.send_bytes(END)  # a fork of this process may keep the lifeline open
         self._process.join(_SECONDS_TO_END)
         self._process.kill()
         self._process.join()
-        for connection in (self._orders, self._replies):
+
+    def close(self) -> None:
+        """Give back what it had."""
+        self.has_ended = True
+        self._fail(closed())
+        for connection in (self._orders, self.replies, self._lifeline):
             connection.close()
         if self._memory is not None:
             self._memory.close()
 
-    def _begin(self) -> None:
-        """Wait until it has the dataset."""
-        reply = self._replies.recv()
-        if isinstance(reply, Failure):
-            self.broken = reply.error(f"{self._name} of a DataLoader", "as it got the dataset")
-            self.broken.add_note(_NO_PICKLE)
-            raise self.broken
-        self._is_ready = reply == READY
+    @contextlib.contextmanager
+    def _whole(self) -> Iterator[None]:
+        """A context in which a message goes through a pipe: Ctrl-C may leave a part of it there."""
+        try:
+            yield
+        except Exception:
+            raise
+        except BaseException:
+            self._process.kill()
+            self.has_ended = True
+            self._fail(closed())
+            raise
 
-    def _ended(self, job: Job) -> WorkerError:
+    def _fail(self, error: BaseException) -> None:
+        """Nothing comes any more."""
+        self.failure = self.failure or error
+        with contextlib.suppress(IndexError):  # two threads may do this
+            while True:
+                resolve(self.asked.popleft()[1], error=self.failure)
+
+    def _ended(self) -> WorkerError:
         """Say how the process ended."""
         self._process.join(_SECONDS_TO_END)
         code = self._process.exitcode
         if not self._is_ready:
-            while_ = "before it had the dataset"
+            work = "before it had the dataset"
             hint = (
                 'A program that starts processes begins with `if __name__ == "__main__":`, since '
                 "each of them imports it; what the worker printed says more"
             )
         else:
-            while_ = f"as it loaded {_named(job)}"
+            work = f"as it loaded {_named(self.asked[0][0])}" if self.asked else "between batches"
             hint = (
                 "The system ends processes when memory is short: try fewer workers or a smaller "
                 "batch_size"
@@ -190,10 +300,26 @@ class ProcessWorker:
                 else "The dataset, transform or collate ended it; workers=0 shows where"
             )
         return WorkerError(
-            f"{self._name} ended with {_status(code)} {while_}",
+            f"{self._name} ended with {_status(code)} {work}",
             operation="DataLoader",
             hint=hint,
         )
+
+
+def _stop(workers: list[_Worker], process: int) -> None:
+    """Take no lock: the collector of garbage calls it in any thread at any time."""
+    if process != os.getpid():
+        return  # a fork: the workers are those of its parent
+    for worker in workers:
+        worker.stop()
+    with contextlib.suppress(RuntimeError):  # at the end of the program there are no new threads
+        threading.Thread(target=_reap, args=(workers,), name="burn.data end", daemon=True).start()
+
+
+def _reap(workers: list[_Worker]) -> None:
+    for worker in workers:
+        worker.join()
+        worker.close()
 
 
 def _named(job: Job) -> str:

@@ -206,14 +206,15 @@ def shared(value: Any) -> tuple[Sent, Memory | None]:
     Returns
     -------
     tuple of Sent, Memory or None
-        The pickle, and the file that its large arrays are in; None if there are none.
+        The pickle, and the file that it is in with its large arrays; None if it is small.
     """
     data, buffers = _dumps(value, {np.memmap: reduced_map}, apart=available())
-    if not buffers:
+    if not available() or (not buffers and len(data) < _LEAST):
         return Sent(data), None
-    memory, slot = Memory(), (0, _size(buffers))
+    parts = [memoryview(data), *buffers]
+    memory, slot = Memory(), (0, _size(parts))
     os.truncate(memory.descriptor, slot[1])
-    return Sent(data, slot, _copy(buffers, memory.map(slot))), memory
+    return Sent(b"", slot, _copy(parts, memory.map(slot))), memory
 
 
 def own_copy(sent: Sent, memory: Memory | None) -> Any:
@@ -235,7 +236,8 @@ def own_copy(sent: Sent, memory: Memory | None) -> Any:
     if sent.slot is None or memory is None:
         return pickle.loads(sent.data)  # noqa: S301 — from the process that started this one
     whole = memoryview(memory.map(sent.slot, mmap.ACCESS_COPY))
-    return pickle.loads(sent.data, buffers=_split(whole, sent.sizes))  # noqa: S301 — as above
+    data, *buffers = _split(whole, sent.sizes)
+    return pickle.loads(data, buffers=buffers)  # noqa: S301 — as above
 
 
 def _dumps(

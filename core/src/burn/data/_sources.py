@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from burn.data._fetching import Fetcher, Job
-from burn.data._pool import Pool
+from burn.data._threads import Pool
 from burn.data.randomness import Drawing
 
 __all__ = ["Ahead", "Direct", "Stream", "StreamedAhead"]
@@ -147,7 +147,7 @@ class Ahead:
         self._current = future = self._pending.popleft()
         self._fill()
         try:
-            return _result(future)
+            return _result(self._pool, future)
         finally:
             self._current = None
 
@@ -157,6 +157,8 @@ class Ahead:
         for future in (*self._pending, self._current):
             if future is not None:
                 future.cancel()
+        if self._current is not None:
+            self._pool.wake()
 
     def _fill(self) -> None:
         while self._has_more and len(self._pending) < self._ahead:
@@ -181,6 +183,7 @@ class StreamedAhead:
     """
 
     def __init__(self, pool: Pool, stream: Stream, ahead: int) -> None:
+        self._pool = pool
         self._channel = channel = _Channel(ahead)
         self._current: Future[Any] | None = None
         threading.Thread(
@@ -197,7 +200,7 @@ class StreamedAhead:
             raise StopIteration
         self._channel.allowances.put(None)
         try:
-            return _result(future)
+            return _result(self._pool, future)
         finally:
             self._current = None
 
@@ -208,8 +211,9 @@ class StreamedAhead:
         """
         self._channel.is_closed = True
         self._channel.allowances.put(None)
-        if self._current is not None:
-            self._current.cancel()
+        if (current := self._current) is not None:
+            current.cancel()
+            self._pool.wake()
         self._channel.cancel()
         self._channel.futures.put(None)
 
@@ -262,10 +266,10 @@ def _read(stream: Stream, pool: Pool, channel: _Channel) -> None:
     channel.futures.put(None)
 
 
-def _result(future: Future[Any]) -> Any:
+def _result(pool: Pool, future: Future[Any]) -> Any:
     """The batch, or what was raised as it was loaded; the end if the iteration was closed."""
     try:
-        return future.result()
+        return pool.result(future)
     except CancelledError:
         raise StopIteration from None
     finally:

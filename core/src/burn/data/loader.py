@@ -6,16 +6,16 @@ import secrets
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from burn.data._fetching import Fetcher, Job
 from burn.data._iteration import Iteration, Position
 from burn.data._order import batch_count, batches_of_indices
-from burn.data._pool import Pool, ThreadWorker, Worker
-from burn.data._processes import start_processes
+from burn.data._processes import ProcessPool
 from burn.data._sources import Ahead, Direct, Stream, StreamedAhead
+from burn.data._threads import Pool, ThreadPool
 from burn.data.uploading import Source, upload
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.normalize import as_flag, find_device
@@ -378,12 +378,8 @@ class DataLoader:
             if self._pool is None or not self._pool.is_usable:
                 if self._pool is not None:
                     self._pool.close()
-                workers: Sequence[Worker] = (
-                    [ThreadWorker(self._fetch) for _ in range(self._workers)]
-                    if self._threads
-                    else start_processes(self._fetch, self._workers)
-                )
-                self._pool = Pool(workers)
+                make = ThreadPool if self._threads else ProcessPool
+                self._pool = make(self._fetch, self._workers)
             return self._pool
 
     def _end(self, position: Position) -> None:
