@@ -17,7 +17,14 @@ import pytest
 import burn
 from burn import nn
 from burn.cli.inventory import take
-from burn.errors import ArgumentError, ExecutionError, OperandTypeError, ShapeError, StoreError
+from burn.errors import (
+    ArgumentError,
+    ExecutionError,
+    OperandTypeError,
+    ShapeError,
+    StoreError,
+    WorkerError,
+)
 from burn.store import Checkpoints
 from burn.tensor.transaction import Transaction
 from burn.train import Accuracy, EarlyStopping, History, Mean, fit
@@ -834,6 +841,24 @@ def test_a_second_signal_ends_a_run_at_once(tmp_path, capfd):
     with pytest.raises(KeyboardInterrupt):
         fit(step, Numbers(3), epochs=1, checkpoints=tmp_path, parts={"x": Sum()})
     assert "SIGINT: the run ends after this step" in capfd.readouterr().err
+
+
+@needs_signals
+def test_a_signal_to_the_workers_of_the_loader_too_saves_the_run(tmp_path):
+    class Job(Numbers):
+        def __iter__(self):
+            for number in super().__iter__():
+                yield number
+                if number == 2 and is_ended:
+                    os.kill(os.getpid(), signal.SIGTERM)
+                    raise WorkerError("worker 0 ended with SIGTERM")
+
+    part = Sum()
+    options = {"epochs": 1, "checkpoints": tmp_path, "parts": {"x": part}}
+    for is_ended in (True, False):
+        with pytest.raises(SystemExit) if is_ended else contextlib.nullcontext():
+            quiet(part, Job(4, knows_length=False), **options)
+    assert part.seen == [1, 2, 3, 4]
 
 
 @needs_signals

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from burn.errors import ArgumentError, BurnError
+from burn.errors import ArgumentError, BurnError, WorkerError
 from burn.train._parts import Stateful, examples_of, length_of, values_of
 from burn.train._progress import Display, Silence
 from burn.train._signals import Interruption
@@ -209,7 +209,12 @@ class Run:
 
     def _epochs(self) -> None:
         while not (self.is_finished() or self.interruption.signal):
-            self._epoch()
+            try:
+                self._epoch()
+            except WorkerError:  # a signal to all processes of a job ends those of the loader, too
+                if not (self.interruption.signal and self._activity == "loader"):
+                    raise
+                self._save_within_epoch()
         if self.saver is not None:
             self.saver.finish()
         if self.interruption.signal:
