@@ -199,7 +199,8 @@ class Checkpoints:
             says which older step is intact.
         ArgumentError
             If there is no such step, or it lacks a part. This, and every error of
-            ``load_state_dict``, leaves all parts as they were.
+            ``load_state_dict``, leaves all parts as they were: those that had loaded theirs get
+            back what their ``state_dict`` gave before.
         """
         if step is not None:
             step = as_integer(step, "step", _RESTORE, least=0)
