@@ -74,7 +74,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Result:
-    """Median seconds of both ways, or bytes."""
+    """Median seconds of both ways, bytes, or numbers without a unit."""
 
     name: str
     against: str
@@ -217,6 +217,8 @@ def _show(results: list[Result], title: str) -> None:
 
 
 def _quantity(value: float, unit: str) -> str:
+    if unit == "":
+        return f"{value:.3g}"
     return f"{value / 2**20:.1f} MiB" if unit == "B" else _duration(value)
 
 

@@ -18,7 +18,10 @@ import torch
 import burn
 from burn.nn import functional as F
 from checkpointing import checkpointing_memory, checkpointing_time
+from checkpoints import checkpoints
 from convolution import SHAPE, SMALL, burn_convolution, torch_convolution
+from data_loading import data_loading
+from files import files
 from harness import READS_MEMORY, Case, Result, measure_commands, measure_memory, report
 from models import TINY_MLP, burn_training, models
 from programs import programs
@@ -252,6 +255,9 @@ SUITES = {
     "pooling": pooling,
     "convolution": convolution,
     "checkpointing": checkpointing,
+    "files": files,
+    "checkpoints": checkpoints,
+    "data": data_loading,
     "training": training,
     "torch": torch_backend,
     "models": models,
