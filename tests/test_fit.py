@@ -334,6 +334,7 @@ def nothing(_batch):
         ({"epochs": 1, "checkpoints": "x"}, ArgumentError, "would hold no model"),
         ({"epochs": 1, "checkpoints": "x", "parts": {"run": Sum()}}, ArgumentError, "'run'"),
         ({"epochs": 1, "checkpoints": "x", "parts": {"x": 3}}, OperandTypeError, "no state_dict"),
+        ({"epochs": 1, "checkpoints": "x", "parts": [Sum()]}, OperandTypeError, "a dict"),
         ({"epochs": 1, "picture": "x.doc"}, ArgumentError, "ends with 'doc'"),
         ({"epochs": 1, "picture": "x"}, ArgumentError, "must end with"),
         ({"epochs": 1, "picture": 3}, OperandTypeError, "path must be"),
@@ -415,8 +416,9 @@ def test_a_value_that_is_not_finite_ends_the_run_and_names_the_step(bad, tmp_pat
     def step(number):
         return {"fine": 1, "loss": burn.asarray(bad if number == 5 else 1.0, device="cpu")}
 
-    with pytest.raises(ExecutionError, match=f"'loss' is {bad} in step 5.*learning rate"):
+    with pytest.raises(ExecutionError, match=f"'loss' is {bad} in step 5.*learning rate") as caught:
         quiet(step, Numbers(9), epochs=1)
+    assert not hasattr(caught.value, "__notes__")
     log = tmp_path / "log.jsonl"
     history = quiet(step, Numbers(9), epochs=1, allow_nonfinite=True, log=log, log_every=1)
     assert not math.isfinite(history["loss"][0])
@@ -512,7 +514,7 @@ def test_a_new_run_replaces_a_log_but_no_other_file(tmp_path):
     assert log.read_text() == "dear diary"
     with pytest.raises(StoreError, match="no log"):
         History.load(log)
-    with pytest.raises(StoreError, match="cannot be read") as caught:
+    with pytest.raises(StoreError, match=r"cannot be read: No such file.*Give the path") as caught:
         History.load(tmp_path / "none")
     assert caught.value.errno == 2
 
@@ -764,7 +766,41 @@ def test_a_loader_without_a_position_is_saved_between_epochs(tmp_path):
         quiet(Sum(), Shuffled(), epochs=1, checkpoints=tmp_path, parts={"x": Sum()}, save_every=2)
     with Checkpoints(tmp_path) as checkpoints:
         quiet(Sum(), Shuffled(), epochs=2, checkpoints=checkpoints, parts={"x": Sum()})
-        assert checkpoints.steps() == [3, 6]
+        assert checkpoints.steps() == [0, 3, 6]
+
+
+def test_what_cannot_be_saved_is_found_before_the_first_step(tmp_path):
+    class Unsaved(Sum):
+        def state_dict(self):
+            return {"file": sys.stdout}
+
+    def step(_):
+        pytest.fail("it ran")
+
+    (tmp_path / "file").touch()
+    for parts, folder in (
+        ({"../x": Sum()}, "a"),
+        ({"x": Unsaved()}, "b"),
+        ({"x": Sum()}, "file"),
+    ):
+        with pytest.raises(burn.BurnError):
+            quiet(step, [1], epochs=1, checkpoints=tmp_path / folder, parts=parts)
+
+
+def test_a_run_that_ends_before_its_first_checkpoint_begins_as_it_began(tmp_path):
+    for at in (2, None):
+        part = nn.Linear(2, 2, device="cpu")
+        first = part.weight.tolist()
+
+        def step(number, at=at):
+            if number == at:
+                raise PowerCutError
+
+        with pytest.raises(PowerCutError) if at else contextlib.nullcontext():
+            quiet(step, Numbers(3), epochs=1, checkpoints=tmp_path, parts={"x": part})
+        if at:
+            before = first
+    assert part.weight.tolist() == before != first
 
 
 def test_checkpoints_of_something_else_are_an_error(tmp_path):
@@ -888,4 +924,4 @@ def test_a_run_in_another_thread_has_checkpoints_too(tmp_path):
     thread.start()
     thread.join()
     with Checkpoints(tmp_path) as checkpoints:
-        assert checkpoints.steps() == [3]
+        assert checkpoints.steps() == [0, 3]

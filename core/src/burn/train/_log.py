@@ -78,7 +78,8 @@ class Log:
         except StoreError:
             raise
         except OSError as error:
-            raise _store_error(self.path, "written", error) from error
+            hint = "Free some space, or give the log another path"
+            raise _store_error(self.path, "written", error, hint) from error
 
 
 def read(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
@@ -93,8 +94,10 @@ def read(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     try:
         with path.open("rb") as file:
             lines = _lines(file, path)
+    except StoreError:
+        raise
     except OSError as error:
-        raise _store_error(path, "read", error) from error
+        raise _store_error(path, "read", error, "Give the path that fit got as log") from error
     events = []
     for number, line in enumerate(lines, 1):
         try:
@@ -118,18 +121,16 @@ def _lines(file: BinaryIO, path: Path) -> list[bytes]:
     if not HEAD.startswith(head):
         raise StoreError(
             f"{path} is no log of burn.train.fit: it begins with {head!r}",
-            hint="Give the log another name; this file stays as it is",
+            hint="This file stays as it is: give the path of a log, or of a new one",
         )
     lines = (head + file.read()).splitlines(keepends=True)
     return [line for line in lines if line.endswith(b"\n")]
 
 
-def _store_error(path: Path, verb: str, error: OSError) -> StoreError:
+def _store_error(path: Path, verb: str, error: OSError, hint: str) -> StoreError:
     """An error of the system as one of ours, with its number."""
-    explained = StoreError(
-        f"the log {path} cannot be {verb}: {error.strerror or error}",
-        hint="Free some space, or give the log another path",
-    )
+    reason = error.strerror or error
+    explained = StoreError(f"the log {path} cannot be {verb}: {reason}", hint=hint)
     explained.errno, explained.filename = error.errno, str(path)
     return explained
 

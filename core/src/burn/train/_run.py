@@ -167,7 +167,7 @@ class Run:
         self.log: Log | None = None
         self.display: Display = Silence()
         self.interruption = Interruption(is_wanted=False, announce=self.announce)
-        self._activity = "start"
+        self._activity = ""  # whose errors get a note
         self._read_at = time.perf_counter()
         self._record_clock = self._step_clock = _Clock()
         self._speeds: dict[int, dict[str, float]] = {}
@@ -190,10 +190,11 @@ class Run:
         try:
             self._epochs()
         except Exception as error:
-            error.add_note(
-                f"burn.train.fit: in the {self._activity} after {self.state.step} steps, "
-                f"epoch {self.state.epoch}"
-            )
+            if self._activity:
+                error.add_note(
+                    f"burn.train.fit: in the {self._activity} after {self.state.step} steps, "
+                    f"epoch {self.state.epoch}"
+                )
             if self.saver is not None:
                 try:
                     self.saver.finish()
@@ -208,6 +209,8 @@ class Run:
             self.interruption.raise_(f"after {self.state.step} steps; {self.saver} is complete")
 
     def _epochs(self) -> None:
+        if self.state.step == 0:  # what cannot be saved is found now, not after an epoch
+            self._save(is_due=True)
         while not (self.is_finished() or self.interruption.signal):
             try:
                 self._epoch()
@@ -241,6 +244,8 @@ class Run:
                 return
             if state.batches != length and self._save_within_epoch():
                 return
+            self._activity = "loader"
+        self._activity = ""
         if not state.batches:
             raise ArgumentError(
                 f"the loader gave no batch in epoch {state.epoch}",
@@ -267,6 +272,7 @@ class Run:
         state = self.state
         self._activity = "step"
         returned = self._step(batch)
+        self._activity = ""
         state.step += 1
         state.batches += 1
         state.averages.add(state.step, returned)
@@ -281,7 +287,6 @@ class Run:
             or state.averages.pending >= MOST_PENDING
         ):
             self._read()
-        self._activity = "loader"
 
     def _read(self) -> None:
         """Read the values of the steps since the last time; log and show them."""
@@ -302,6 +307,7 @@ class Run:
         state = self.state
         if state.step == state.recorded:
             return
+        self._activity = ""
         self._read()
         speed = self._record_clock.speed()
         record = {"epoch": state.epoch, "step": state.step, **state.averages.take()}
@@ -309,6 +315,7 @@ class Run:
             self._activity = "evaluation"
             for name, value in numbers(self._evaluate(), "evaluate").items():
                 record[name if name.startswith(EVALUATION) else EVALUATION + name] = value
+        self._activity = ""
         record |= {"seconds": round(state.seconds, 3), **speed}
         state.recorded = state.step
         state.history.records.append(record)
@@ -316,7 +323,7 @@ class Run:
         self.display.record(record)
         self._record_clock = _Clock()
         if self._stop is not None:
-            self._stop.update(record[pick(self._stop.name, record)])
+            self._stop.update(record[pick(self._stop.name, record, "EarlyStopping")])
 
     def _save_within_epoch(self) -> bool:
         """Save if it is time, or a signal came: then return true."""
@@ -328,11 +335,10 @@ class Run:
 
     def _save(self, *, is_due: bool) -> None:
         if self.saver is not None and is_due:
-            self._activity = "checkpoint"
+            self._activity = ""
             self._read()
             self.state.lines = 0 if self.log is None else self.log.lines
             self.saver.save()
-            self._activity = "loader"
 
     def _write(self, event: str, record: dict[str, Any]) -> None:
         if self.log is not None:

@@ -113,7 +113,7 @@ def numbers(values: Any, function: str) -> dict[str, Any]:
     return {name: found[name] for name in given}
 
 
-def pick(name: str, record: Mapping[str, Any]) -> str:
+def pick(name: str, record: Mapping[str, Any], operation: str) -> str:
     """The name of a value in a record: `name`, or that of the evaluation.
 
     Raises
@@ -125,7 +125,9 @@ def pick(name: str, record: Mapping[str, Any]) -> str:
         if candidate in record:
             return candidate
     known = ", ".join(one for one in record if one not in RESERVED)
-    raise ArgumentError(f"there is no value {name!r}", hint=f"There are: {known or 'none'}")
+    raise ArgumentError(
+        f"there is no value {name!r}", hint=f"There are: {known or 'none'}", operation=operation
+    )
 
 
 class _Sum:

@@ -111,7 +111,7 @@ def fit(
         What a run changes: model, optimizer, schedule, averages. With ``state_dict`` and
         ``load_state_dict``, or a ``numpy.random.Generator``.
     save_every : int or "epoch"
-        Number of steps between checkpoints. The end of a run is always saved.
+        Number of steps between checkpoints. The beginning and the end of a run are always saved.
     log : str or path, optional
         A file of JSON lines: the start of the run, each epoch, every `log_every`-th step, the end.
         It replaces the log of an earlier run, and no other file. Numbers that are not finite stand
@@ -159,6 +159,12 @@ def fit(
     if (epochs is None) == (steps is None):
         raise ArgumentError(
             "a run has epochs or steps", hint="Give exactly one of them", operation="fit"
+        )
+    if not (parts is None or isinstance(parts, Mapping)):
+        raise OperandTypeError(
+            f"parts is {type(parts).__name__}",
+            hint="Give a dict: parts={'model': model, 'optimizer': optimizer}",
+            operation="fit",
         )
     given = dict(parts or {})
     _check(step, loader, evaluate, stop)

@@ -68,7 +68,7 @@ class History:
                 hint="history.records is the list of all",
                 operation="History",
             )
-        found = pick(name, dict.fromkeys(self.names))
+        found = pick(name, dict.fromkeys(self.names), "History")
         return [record[found] for record in self.records if found in record]
 
     def __contains__(self, name: object) -> bool:
