@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -75,6 +75,11 @@ def collate(examples: Sequence[Any], /) -> Any:
     """
     if isinstance(examples, Rows):
         return examples.batch
+    if not isinstance(examples, Iterable):
+        raise OperandTypeError(
+            f"needs a list of examples, not an object of type {type(examples).__name__}",
+            operation="collate",
+        )
     values = list(examples)
     if not values:
         raise ArgumentError("there is no example", operation="collate")

@@ -251,8 +251,9 @@ class Subset(_Dataset):
 
     def __init__(self, dataset: Any, indices: Iterable[int]) -> None:
         self._dataset = checked_dataset(dataset, "Subset")
-        chosen = indices if isinstance(indices, (np.ndarray, range)) else list(indices)
-        self._indices = _checked(chosen, len(dataset), "Subset")
+        if isinstance(indices, Iterable) and not isinstance(indices, np.ndarray):
+            indices = list(indices)
+        self._indices = _checked(indices, len(dataset), "Subset")
 
     def __len__(self) -> int:
         return len(self._indices)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,6 +78,12 @@ def split(
 
 def _counts(shares: Any, length: int) -> list[int]:
     """Numbers of examples of the parts, by their shares."""
+    if not isinstance(shares, Iterable):
+        raise OperandTypeError(
+            f"shares must be a list, not {shares!r}",
+            hint="[0.8, 0.2] makes two parts",
+            operation="split",
+        )
     wanted = list(shares)
     if not wanted:
         raise ArgumentError("there is no share", operation="split")
