@@ -202,20 +202,23 @@ def test_bad_datasets_are_refused_with_what_to_do():
         (lambda: Arrays(LABELS, LABELS[1:]), burn.ShapeError, r"arrays\[0\] has 6"),
         (lambda: Arrays(x=LABELS, y=LABELS[1:]), burn.ShapeError, "x has 6, y has 5"),
         (lambda: Arrays(np.ma.array([1, 2], mask=[0, 1])), burn.ArgumentError, "masked"),
-        (lambda: Subset(iter([1]), [0]), burn.OperandTypeError, "__len__"),
+        (lambda: Subset(iter([1]), [0]), burn.OperandTypeError, "has a length"),
         (lambda: Subset([1, 2], [2]), burn.AxisError, "out of range"),
         (lambda: Subset([1, 2], [True, False]), burn.OperandTypeError, "flatnonzero"),
         (lambda: Concatenated(), burn.ArgumentError, "at least one"),
-        (lambda: Concatenated([1], iter([1])), burn.OperandTypeError, "__len__"),
+        (lambda: Concatenated([1], iter([1])), burn.OperandTypeError, "has a length"),
         (lambda: Mapped([1], 3), burn.OperandTypeError, "function"),
-        (lambda: Mapped(iter([1]), square), burn.OperandTypeError, "__len__"),
+        (lambda: Mapped(iter([1]), square), burn.OperandTypeError, "has a length"),
         (lambda: Windows(LABELS, 7), burn.ShapeError, "shorter"),
         (lambda: Windows(LABELS, 0), burn.ArgumentError, "length is 0"),
         (lambda: Windows(LABELS, 2, step=0), burn.ArgumentError, "step is 0"),
         (lambda: Windows(list(LABELS), 2), burn.OperandTypeError, "no array"),
-        (lambda: Subset([1, 2], 1), burn.OperandTypeError, "indices are integers"),
-        (lambda: Subset([1, 2], None), burn.OperandTypeError, "indices are integers"),
-        (lambda: collate(3), burn.OperandTypeError, "list of examples"),
+        (lambda: Subset([1, 2], 1), burn.OperandTypeError, "takes the examples 0 and 2"),
+        (lambda: Subset([1, 2], [[1], [1, 2]]), burn.OperandTypeError, "indices are integers"),
+        (lambda: Subset(np.array(1), [0]), burn.OperandTypeError, "has a length"),
+        (lambda: collate(3), burn.OperandTypeError, "a batch of one"),
+        (lambda: split([1], [1], stratify=[[1], [1, 2]]), burn.ShapeError, "for each example"),
+        (lambda: split([1, 2], [1], stratify=["a", None]), burn.OperandTypeError, "compared"),
         (lambda: split([1, 2], 0.8), burn.OperandTypeError, r"\[0.8, 0.2\]"),
         (lambda: split([1, 2], []), burn.ArgumentError, "no share"),
         (lambda: split([1, 2], [0.5, 0.4]), burn.ArgumentError, "add up to 0.9"),
@@ -224,7 +227,7 @@ def test_bad_datasets_are_refused_with_what_to_do():
         (lambda: split([1, 2], [float("nan"), 1]), burn.ArgumentError, "nan"),
         (lambda: split([1, 2], ["a", 1]), burn.OperandTypeError, "'a'"),
         (lambda: split([1, 2], [0.5, 0.5], stratify=[1]), burn.ShapeError, "2 examples"),
-        (lambda: split(iter([1]), [1.0]), burn.OperandTypeError, "__len__"),
+        (lambda: split(iter([1]), [1.0]), burn.OperandTypeError, "has a length"),
         (lambda: split([1], [1.0], seed=-1), burn.ArgumentError, "seed"),
     ]
     for make, error, words in cases:
@@ -261,7 +264,8 @@ def test_splits_by_numbers_of_examples_and_by_shares():
 def test_stratified_splits_have_their_share_of_every_label(shares):
     generator = np.random.default_rng(0)
     labels = generator.choice(list("abcde"), size=503, p=[0.5, 0.3, 0.1, 0.06, 0.04])
-    counts = Counter(labels.tolist())
+    labels = pl.Series(labels)  # NumPy reads it as objects
+    counts = Counter(labels)
     for part, share in zip(split(labels, shares, stratify=labels), shares, strict=True):
         found = Counter(part)
         for label, count in counts.items():

@@ -13,7 +13,7 @@ from burn.errors import OperandTypeError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Numbers", "Rows", "as_array", "is_array", "is_tensor"]
+__all__ = ["Numbers", "Rows", "as_array", "as_list", "is_array", "is_tensor", "row"]
 
 _PROTOCOLS = ("__dlpack__", "__array_interface__", "__array__", "__cuda_array_interface__")
 
@@ -55,6 +55,25 @@ def row(arrays: Any, index: int) -> Any:
     if arrays.__class__ is tuple:
         return tuple([array[index] for array in arrays])
     return arrays[index]
+
+
+def as_list(x: Any, hint: str, operation: str) -> list[Any]:
+    """A list of what is iterated.
+
+    Raises
+    ------
+    OperandTypeError
+        If it cannot be iterated.
+    """
+    try:
+        found = iter(x)
+    except TypeError:
+        raise OperandTypeError(
+            f"an object of type {type(x).__name__} where a list is needed",
+            hint=hint,
+            operation=operation,
+        ) from None
+    return list(found)
 
 
 def is_tensor(x: Any) -> bool:

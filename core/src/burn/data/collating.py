@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from burn.data._containers import Parts, taken_apart
-from burn.data._rows import Numbers, Rows, as_array, is_array, is_tensor
+from burn.data._rows import Numbers, Rows, as_array, as_list, is_array, is_tensor
 from burn.errors import ArgumentError, BurnError, OperandTypeError, ScalarRangeError, ShapeError
 from burn.tensor_data import check_unmasked
 
@@ -75,12 +75,7 @@ def collate(examples: Sequence[Any], /) -> Any:
     """
     if isinstance(examples, Rows):
         return examples.batch
-    if not isinstance(examples, Iterable):
-        raise OperandTypeError(
-            f"needs a list of examples, not an object of type {type(examples).__name__}",
-            operation="collate",
-        )
-    values = list(examples)
+    values = as_list(examples, "collate([example]) makes a batch of one", "collate")
     if not values:
         raise ArgumentError("there is no example", operation="collate")
     return _joined(values, "example")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burn.data._rows import Rows, as_array, is_array, is_tensor, row
+from burn.data._rows import Rows, as_array, as_list, is_array, is_tensor, row
 from burn.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from burn.tensor_data import check_unmasked
 
@@ -60,7 +60,10 @@ def _integer(value: Any, name: str, dataset: _Dataset, *, least: int | None = No
 
 def _checked(indices: Any, length: int, operation: str) -> npt.NDArray[np.intp]:
     """Indices as an array, counted from 0."""
-    array = np.asarray(indices)
+    try:
+        array = np.asarray(indices)
+    except ValueError:  # nested lists of different lengths
+        array = np.asarray(indices, dtype=object)
     if array.size == 0:
         return np.zeros(0, np.intp)
     if array.ndim != 1 or array.dtype.kind not in "iu":
@@ -80,9 +83,14 @@ def _checked(indices: Any, length: int, operation: str) -> npt.NDArray[np.intp]:
 
 def checked_dataset(dataset: Any, operation: str) -> Any:
     """A dataset that has a length and examples by index."""
-    if not hasattr(dataset, "__len__") or not hasattr(dataset, "__getitem__"):
+    try:
+        len(dataset)
+        has_examples = hasattr(dataset, "__getitem__")
+    except TypeError:  # of an array without axes, too
+        has_examples = False
+    if not has_examples:
         raise OperandTypeError(
-            f"a dataset has __len__ and __getitem__, and an object of type "
+            f"a dataset has a length and examples by index, and an object of type "
             f"{type(dataset).__name__} has not",
             hint="list(...) makes one of what can only be iterated",
             operation=operation,
@@ -251,8 +259,8 @@ class Subset(_Dataset):
 
     def __init__(self, dataset: Any, indices: Iterable[int]) -> None:
         self._dataset = checked_dataset(dataset, "Subset")
-        if isinstance(indices, Iterable) and not isinstance(indices, np.ndarray):
-            indices = list(indices)
+        if not isinstance(indices, np.ndarray):
+            indices = as_list(indices, "[0, 2] takes the examples 0 and 2", "Subset")
         self._indices = _checked(indices, len(dataset), "Subset")
 
     def __len__(self) -> int:

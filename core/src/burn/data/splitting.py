@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from burn.data._rows import as_list
 from burn.data.datasets import Subset, checked_dataset
 from burn.errors import ArgumentError, OperandTypeError, ShapeError
 from burn.ops.arguments import as_integer
@@ -78,13 +79,7 @@ def split(
 
 def _counts(shares: Any, length: int) -> list[int]:
     """Numbers of examples of the parts, by their shares."""
-    if not isinstance(shares, Iterable):
-        raise OperandTypeError(
-            f"shares must be a list, not {shares!r}",
-            hint="[0.8, 0.2] makes two parts",
-            operation="split",
-        )
-    wanted = list(shares)
+    wanted = as_list(shares, "[0.8, 0.2] makes two parts", "split")
     if not wanted:
         raise ArgumentError("there is no share", operation="split")
     for share in wanted:
@@ -111,14 +106,22 @@ def _counts(shares: Any, length: int) -> list[int]:
 
 def _codes(labels: Any, length: int) -> npt.NDArray[np.intp]:
     """Labels as numbers of distinct ones."""
-    values = np.asarray(labels.numpy() if hasattr(labels, "numpy") else labels)
+    found = labels.numpy() if hasattr(labels, "numpy") else labels
+    try:
+        values = np.asarray(found)
+    except ValueError:  # nested lists of different lengths
+        values = np.asarray(found, dtype=object)
+    hint = "stratify= has a number or a string for each example"
     if values.shape != (length,):
         raise ShapeError(
-            f"labels of shape {values.shape} for {length} examples",
-            hint="stratify= has a label for each example",
-            operation="split",
+            f"labels of shape {values.shape} for {length} examples", hint=hint, operation="split"
         )
-    return np.unique(values, return_inverse=True)[1]
+    try:
+        return np.unique(values, return_inverse=True)[1]
+    except TypeError as error:
+        raise OperandTypeError(
+            f"labels cannot be compared: {error}", hint=hint, operation="split"
+        ) from None
 
 
 def _interleaved(counts: list[int]) -> npt.NDArray[np.intp]:
