@@ -355,6 +355,8 @@ def test_an_iterator_that_has_ended_cannot_be_gone_through_again(options):
         ({"device": "nonsense"}, burn.DeviceUnavailableError, "nonsense"),
         ({"dataset": 3}, OperandTypeError, "neither a sequence nor an iterable"),
         ({"dataset": {"train": [1]}}, OperandTypeError, "a mapping"),
+        ({"dataset": np.array(3)}, OperandTypeError, "an array of no axis"),
+        ({"dataset": burn.asarray(3)}, OperandTypeError, "an array of no axis"),
         ({"dataset": stream(), "shuffle": True}, ArgumentError, "is an iterable"),
     ],
 )

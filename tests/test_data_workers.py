@@ -159,6 +159,14 @@ def one_of(examples):
     return {"x": examples[0]}
 
 
+def test_a_system_without_files_in_memory_sends_all_through_pipes(monkeypatch):
+    for module in ("_shared_memory", "_processes"):
+        monkeypatch.setattr(f"burn.data.{module}.available", lambda: False)
+    array = np.arange(400_000, dtype=np.float32)
+    with loader_of(Arrays(array), 100_000, workers=2) as loader:
+        assert np.concatenate([batch.numpy() for batch in loader]).tolist() == array.tolist()
+
+
 def test_batches_that_are_kept_do_not_change():
     with loader_of(Images(120), 2, workers=2) as loader:
         kept = list(loader)
@@ -510,7 +518,7 @@ def test_a_program_without_the_guard_is_an_error_that_names_it(tmp_path):
     output, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert output == ""
-    assert 'begins with `if __name__ == "__main__":`' in errors
+    assert 'stands below `if __name__ == "__main__":`' in errors
     assert not children(process.pid)
 
 

@@ -288,8 +288,8 @@ class _Worker:
         if not self._is_ready:
             work = "before it had the dataset"
             hint = (
-                'A program that starts processes begins with `if __name__ == "__main__":`, since '
-                "each of them imports it; what the worker printed says more"
+                "Each worker imports the program: it is a file, and its main part stands below "
+                '`if __name__ == "__main__":`. What the worker printed says more'
             )
         else:
             work = f"as it loaded {_named(self.asked[0][0])}" if self.asked else "between batches"

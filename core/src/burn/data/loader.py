@@ -394,14 +394,17 @@ def _is_stream(dataset: Any) -> bool:
     torch = sys.modules.get("torch.utils.data")
     if torch is not None and isinstance(dataset, torch.IterableDataset):
         return True  # it inherits a __getitem__ that only raises
-    if hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
-        if not isinstance(dataset, Mapping):
-            return False
+    what = "neither a sequence nor an iterable"
+    if getattr(dataset, "shape", None) == ():
+        what = "an array of no axis"
+    elif isinstance(dataset, Mapping):
+        what = "a mapping"
+    elif hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
+        return False
     elif isinstance(dataset, Iterable):
         return True
     raise OperandTypeError(
-        f"the dataset is a {type(dataset).__name__}, which is "
-        + ("a mapping" if isinstance(dataset, Mapping) else "neither a sequence nor an iterable"),
+        f"the dataset is a {type(dataset).__name__}, which is {what}",
         operation="DataLoader",
         hint="Give it __len__ and __getitem__ of an index, or __iter__; burn.data.Arrays takes "
         "arrays by their names",
