@@ -168,7 +168,7 @@ class Run:
         self.display: Display = Silence()
         self.interruption = Interruption(is_wanted=False, announce=self.announce)
         self._activity = ""  # whose errors get a note
-        self._read_at = time.perf_counter()
+        self._read_at = -READ_INTERVAL  # the first step is read at once
         self._record_clock = self._step_clock = _Clock()
         self._speeds: dict[int, dict[str, float]] = {}
 

@@ -24,24 +24,25 @@ RESERVED: Final = frozenset({"event", "epoch", "step", "seconds", "examples_per_
 """What a record has beside values."""
 
 
-def named(values: Any, function: str) -> Mapping[str, Any]:
+def named(values: Any) -> Mapping[Any, Any]:
     """What a step or an evaluation returned, by names; a value without one is the loss."""
     if values is None:
         return {}
-    if not isinstance(values, Mapping):
-        return {"loss": values}
-    for name in values:
-        if not isinstance(name, str) or name in RESERVED:
-            raise ArgumentError(
-                f"{function} returned a value with the name {name!r}",
-                hint=f"Names are strings, and not {', '.join(sorted(RESERVED))}",
-                operation="fit",
-            )
-    return values
+    return values if isinstance(values, Mapping) else {"loss": values}
+
+
+def check_name(name: Any, function: str) -> None:
+    """Refuse what is no name, and names that records have themselves."""
+    if not isinstance(name, str) or name in RESERVED:
+        raise ArgumentError(
+            f"{function} returned a value with the name {name!r}",
+            hint=f"Names are strings, and not {', '.join(sorted(RESERVED))}",
+            operation="fit",
+        )
 
 
 def value_of(value: Any, name: str, function: str) -> Tensor | float:
-    """A value that is one number: a tensor without its graph, or a Python number."""
+    """A value that is one number: a tensor, or a Python number."""
     if isinstance(value, Tensor):
         if value.size != 1:
             raise ShapeError(
@@ -50,7 +51,7 @@ def value_of(value: Any, name: str, function: str) -> Tensor | float:
                 operation="fit",
             )
         if not value.dtype.is_complex:
-            return value.detach()
+            return value
     value = python_number(value)
     if not isinstance(value, (int, float)):
         kind = f"a tensor of {value.dtype}" if isinstance(value, Tensor) else type(value).__name__
@@ -62,15 +63,24 @@ def value_of(value: Any, name: str, function: str) -> Tensor | float:
     return float(value)
 
 
-def read(values: list[Tensor | float]) -> list[float]:
-    """Numbers, and the values of tensors of one element, with one wait per device."""
+def read(steps: list[Mapping[str, Any]], function: str) -> list[dict[str, float]]:
+    """The values of steps as numbers, with one wait per device for all tensors."""
     transaction = Transaction()
-    for value in values:
-        if isinstance(value, Tensor):
-            transaction.register(value)
+    checked = [
+        {name: value_of(value, name, function) for name, value in values.items()}
+        for values in steps
+    ]
+    for values in checked:
+        for value in values.values():
+            if isinstance(value, Tensor):
+                transaction.register(value.detach())
     data = iter(transaction.execute())
     return [
-        float(next(data).array.item()) if isinstance(value, Tensor) else value for value in values
+        {
+            name: float(next(data).array.item()) if isinstance(value, Tensor) else value
+            for name, value in values.items()
+        }
+        for values in checked
     ]
 
 
@@ -99,14 +109,11 @@ def computed(metrics: Mapping[str, Metric]) -> dict[str, Any]:
 
 def numbers(values: Any, function: str) -> dict[str, Any]:
     """All that an evaluation returned, read; its metrics are reset."""
-    given = named(values, function)
+    given = named(values)
+    for name in given:
+        check_name(name, function)
     metrics = {name: value for name, value in given.items() if isinstance(value, Metric)}
-    others = {
-        name: value_of(value, name, function)
-        for name, value in given.items()
-        if name not in metrics
-    }
-    found = dict(zip(others, read([*others.values()]), strict=True))
+    (found,) = read([{name: given[name] for name in given if name not in metrics}], function)
     for name, metric in metrics.items():
         found[name] = plain(metric.compute())
         metric.reset()
@@ -170,7 +177,8 @@ class Averages:
 
     def __init__(self, *, takes_nonfinite: bool) -> None:
         self._takes_nonfinite = takes_nonfinite
-        self._pending: list[tuple[int, dict[str, Tensor | float]]] = []
+        self._pending: list[tuple[int, dict[str, Any]]] = []
+        self._names: set[Any] = set()
         self._sums: dict[str, _Sum] = {}
         self._metrics: dict[str, Metric] = {}
         self._resumed: dict[str, Any] = {}
@@ -181,14 +189,22 @@ class Averages:
         return len(self._pending)
 
     def add(self, step: int, returned: Any) -> None:
-        """Take what a step returned."""
-        values: dict[str, Tensor | float] = {}
-        for name, value in named(returned, "step").items():
-            if isinstance(value, Metric):
-                if self._metrics.get(name) is not value:
-                    self._adopt(name, value)
-            else:
-                values[name] = value_of(value, name, "step")
+        """Take what a step returned; what is no number is found when it is read.
+
+        This runs between any two steps, so it does as little as it can: after a step that has
+        waited long each call costs ten times as much as in a row of them.
+        """
+        values: dict[str, Any] = {}
+        for name, value in named(returned).items():
+            if name not in self._names:
+                check_name(name, "step")
+                self._names.add(name)
+            if isinstance(value, Tensor):
+                values[name] = value.detach()  # without the graph, and what that needs
+            elif not isinstance(value, Metric):
+                values[name] = value
+            elif self._metrics.get(name) is not value:
+                self._adopt(name, value)
         if values:
             self._pending.append((step, values))
 
@@ -213,10 +229,12 @@ class Averages:
         ------
         ExecutionError
             If one is not finite and that is not allowed.
+        ShapeError, OperandTypeError
+            If one is not one number.
         """
         pending, self._pending = self._pending, []
-        found = iter(read([value for _, values in pending for value in values.values()]))
-        steps = [(step, {name: next(found) for name in values}) for step, values in pending]
+        found = read([values for _, values in pending], "step")
+        steps = [(step, values) for (step, _), values in zip(pending, found, strict=True)]
         for step, values in steps:
             for name, value in values.items():
                 if not (self._takes_nonfinite or math.isfinite(value)):
