@@ -165,6 +165,7 @@ def records(
 
 
 def main(folder: Path, kills: int, steps: int, seed: int) -> None:
+    burn.set_default_device("cpu")  # which a forked process may use
     with Path(os.devnull).open("wb") as nothing:
         train(folder.with_name("first"), 2, nothing.fileno())  # imports what the children need
     draw = random.Random(seed)
