@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from burn.dtype import DType
     from burn.tensor_data import TensorData
 
-__all__ = ["FORMAT", "SafetensorsFile", "write_host"]
+__all__ = ["FORMAT", "SafetensorsFile", "library", "write_host"]
 
 FORMAT: Final = {"format": "pt"}
 """Metadata without which the library transformers refuses a file: names and shapes of PyTorch."""
 
-_OS_ERROR: Final = re.compile(r"(?:os error|code:) (\d+)")
+_OS_ERROR: Final = re.compile(r"os error (\d+)")
 """The number of an error of the operating system, in the words of the library."""
 
 
@@ -51,7 +51,7 @@ def write_host(
     StoreError
         If the library is not installed, or refuses.
     """
-    module = _library("numpy")
+    module = library("numpy")
     arrays = encoded(values)
     own = Encoding.of((name, data.dtype) for name, data in values.items()).metadata
     try:
@@ -59,7 +59,7 @@ def write_host(
     except Exception as error:
         _raise_of_system(error)
         raise StoreError(
-            f"the library safetensors {_library('__version__')} does not write it: {error}",
+            f"the library safetensors {library('__version__')} does not write it: {error}",
             hint="pip install --upgrade safetensors",
         ) from error
 
@@ -85,13 +85,10 @@ class SafetensorsFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        opened = _library("").safe_open
+        opened = library("").safe_open
         with _library_errors(path, "is damaged, or no safetensors file"):
-            try:
-                # Memory that is mapped ends the process where another one shortens the file.
-                self._file = opened(str(path), "np", backend="pread")
-            except TypeError:  # the library before 0.8 maps memory
-                self._file = opened(str(path), "np")
+            # Memory that is mapped ends the process where another one shortens the file.
+            self._file = opened(str(path), "np", backend="pread")
             self.metadata: dict[str, str] = self._file.metadata() or {}
             self.names: list[str] = list(self._file.keys())
             with path.open(
@@ -123,21 +120,22 @@ class SafetensorsFile:
         self._file.__exit__(None, None, None)
 
 
-def _library(module: str) -> Any:
+def library(module: str) -> Any:
     """The library safetensors, or a module of it.
 
     Raises
     ------
     StoreError
-        If it is not installed.
+        If it is not installed, or is older than 0.8: then other threads wait while it writes.
     """
+    hint = 'pip install "burn-core[store]"'
     try:
         import safetensors.numpy
     except ImportError as error:
-        raise StoreError(
-            f"the library safetensors is not there: {error}",
-            hint='pip install "burn-core[store]"',
-        ) from error
+        raise StoreError(f"the library safetensors is not there: {error}", hint=hint) from error
+    if not hasattr(safetensors, "TensorSpec"):
+        version = safetensors.__version__
+        raise StoreError(f"the library safetensors {version} is older than 0.8", hint=hint)
     return getattr(safetensors, module) if module else safetensors
 
 

@@ -20,7 +20,7 @@ from burn.store._errors import failure, os_errors
 from burn.store._folder_lock import FolderLock
 from burn.store._folders import Folder, folders_of, remove_old, remove_remains, verify, write
 from burn.store._parts import SavedParts, captured
-from burn.store._safetensors import _library
+from burn.store._safetensors import library
 
 if TYPE_CHECKING:
     from burn.tensor_data import TensorData
@@ -306,7 +306,7 @@ class _Writer:
             state, tensors = captured(parts)
             with os_errors(_SAVE, self._path):
                 if tensors:
-                    _library("numpy")  # the thread would find out late that it is not there
+                    library("numpy")  # the thread would find out late that it is not there
                 if not self._path.exists():
                     self._path.mkdir(parents=True, exist_ok=True)
                     sync_folder(self._path.parent)
