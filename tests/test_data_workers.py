@@ -1,9 +1,11 @@
 """Worker processes of DataLoader: the same batches, and an end whatever happens."""
 
+import contextlib
 import gc
 import itertools
 import multiprocessing
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -90,7 +92,16 @@ def test_order_and_content_are_the_same_for_any_number_of_workers():
                 assert values(loader) == expected
 
 
-@pytest.mark.parametrize("device", burn.Device.enumerate(), ids=str)
+@pytest.mark.parametrize(
+    "device",
+    [
+        device
+        if device.name in ("cpu:0", "opencl/cpu:0", "cuda:0")
+        else pytest.param(device, marks=pytest.mark.exhaustive)
+        for device in burn.Device.enumerate()
+    ],
+    ids=str,
+)
 def test_batches_of_workers_come_to_every_device(device):
     if device.backend_name == "strict":
         device = device.autodiff()
@@ -505,6 +516,53 @@ def test_a_killed_program_leaves_no_process_and_no_memory(tmp_path):
     wait_until(lambda: not any(map(is_alive, workers)))
     assert errors == ""
     assert shared_memory() <= before
+
+
+@LINUX
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_program_that_is_ended_at_any_moment_leaves_no_process_and_no_memory(tmp_path, number):
+    text = """
+    import sys
+    from burn.data import DataLoader
+    from data_sources import Images
+
+    if __name__ == "__main__":
+        print("ready", flush=True)
+        while True:
+            with DataLoader(Images(60), 2, workers=2, device="cpu") as loader:
+                for batch in loader:
+                    pass
+                for batch in loader:
+                    break
+    """
+    command = program(tmp_path, text)
+    before = shared_memory()
+    moments = random.Random(0)
+    for _ in range(25):
+        process = started(command)
+        process.stdout.readline()
+        time.sleep(moments.uniform(0.0, 2.0))
+        (os.killpg if number == signal.SIGINT else os.kill)(process.pid, number)
+        _, errors = process.communicate(timeout=60)
+        if number == signal.SIGINT:
+            assert errors.count("Traceback") == 1
+            assert errors.rstrip().endswith("KeyboardInterrupt")
+        else:
+            assert errors == ""
+        wait_until(lambda session=process.pid: not in_session(session))
+    assert shared_memory() <= before
+
+
+def in_session(session):
+    """The processes that a program and those that it started have started."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            state, _, _, number = path.read_text().rpartition(") ")[2].split()[:4]
+            if int(number) == session and state != "Z":
+                found.append(path.parent.name)
+    return found
 
 
 @LINUX
