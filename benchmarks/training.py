@@ -22,7 +22,7 @@ STEPS = 200
 
 
 class Terminal:
-    """A terminal that nobody looks at, so that bars are drawn."""
+    """A terminal without a screen, so that bars are drawn."""
 
     encoding = "utf-8"
 

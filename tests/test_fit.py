@@ -755,7 +755,7 @@ def test_a_list_of_batches_goes_on_at_the_next_one(tmp_path):
 
 
 class Shuffled:
-    """A loader of which nobody knows where it is."""
+    """A loader that does not say where it is."""
 
     def __iter__(self):
         return iter([1, 2, 3])
