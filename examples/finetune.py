@@ -141,6 +141,7 @@ def main() -> None:
     if not options.weights and not weights.exists():
         digits.train(network, upright[0], options.epochs, options.seed)
         save(network, weights)
+    device.seed(options.seed)  # the same numbers, whether the weights were there or not
     network = prepared(weights, options, device)
     report("before", network)
     chosen = {path: x for path, x in network.named_parameters() if x.is_require_grad}
