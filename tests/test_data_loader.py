@@ -407,6 +407,47 @@ def test_threads_end_with_the_loader(dataset):
     assert not threads()
 
 
+def test_a_loop_that_another_thread_closes_is_an_error_and_no_end_of_the_epoch():
+    blocked, results = threading.Event(), []
+
+    def wait(index):
+        if index == 3:
+            blocked.set()
+            released.wait()
+        return index
+
+    def loop():
+        try:
+            results.extend(values(loader))
+        except WorkerError as error:
+            results.append(error)
+
+    released = threading.Event()
+    loader = DataLoader(range(10), transform=wait, workers=1, threads=True, device=CPU)
+    thread = threading.Thread(target=loop)
+    thread.start()
+    blocked.wait()
+    threading.Timer(0.1, released.set).start()
+    loader.close()
+    thread.join()
+    (error,) = results
+    assert "the loop was closed" in str(error)
+    assert loader.epoch == 0
+
+
+def test_seeds_of_any_size_give_orders_of_their_own():
+    orders = {
+        (seed, epoch): values(loader)
+        for seed in (0, 1, 2**32, 2**32 + 1, 2**64 - 1)
+        for loader in [DataLoader(range(30), 30, shuffle=True, seed=seed, device=CPU)]
+        for epoch in range(3)
+    }
+    assert len({str(order) for order in orders.values()}) == 15
+    assert (
+        values(DataLoader(range(30), 30, shuffle=True, seed=-1, device=CPU)) == orders[2**64 - 1, 0]
+    )
+
+
 def test_no_more_is_loaded_ahead_than_was_asked_for():
     loaded = []
     loader = DataLoader(

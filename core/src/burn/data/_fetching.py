@@ -6,16 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from burn.data.randomness import Drawing
+from burn.data.randomness import Drawing, Purpose
 
 __all__ = ["Fetcher", "Job"]
-
-_FETCH: Final = 1
-"""Tells the numbers that are drawn when a batch is fetched from those that its source draws."""
 
 
 class Job(NamedTuple):
@@ -79,7 +76,7 @@ class Fetcher:
         object
             What `collate` returns.
         """
-        drawing = Drawing(job.seed, job.epoch, job.batch, _FETCH)
+        drawing = Drawing(job.seed, job.epoch, job.batch, Purpose.FETCH)
         if not self.may_draw:
             seeds = ""  # most of the time that a small batch takes
         if seeds == "once":

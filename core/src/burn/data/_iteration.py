@@ -79,6 +79,8 @@ class Iteration:
         try:
             batch = next(self._uploads)
         except StopIteration:
+            if self._failure is not None:  # closed in another thread
+                raise self._failure from None
             self._end(self._position)
             raise
         except Exception:

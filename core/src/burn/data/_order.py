@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final
 
 import numpy as np
 
-__all__ = ["batch_count", "batches_of_indices"]
+from burn.data.randomness import Drawing, Purpose
 
-_ORDER: Final = 0
-"""Tells the stream of numbers for orders from those for batches, which have three words more."""
+__all__ = ["batch_count", "batches_of_indices"]
 
 
 def batch_count(length: int, batch_size: int, *, drop_last: bool) -> int:
@@ -54,8 +52,7 @@ def batches_of_indices(
     """
     indices: range | np.ndarray = range(length)
     if order is not None:
-        seed = np.random.SeedSequence((*order, _ORDER))
-        indices = np.random.Generator(np.random.Philox(seed)).permutation(length)
+        indices = Drawing(*order, 0, Purpose.ORDER).generator().permutation(length)
     for batch in range(start, batch_count(length, batch_size, drop_last=drop_last)):
         chosen = indices[batch * batch_size : (batch + 1) * batch_size]
         yield list(chosen) if isinstance(chosen, range) else chosen.tolist()

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import CancelledError, Future
 from itertools import islice
 from queue import Empty, SimpleQueue
-from typing import Any, Final
+from typing import Any
 
 from burn.data._fetching import Fetcher, Job
 from burn.data._threads import Pool
-from burn.data.randomness import Drawing
+from burn.data.randomness import Drawing, Purpose
 
 __all__ = ["Ahead", "Direct", "Stream", "StreamedAhead"]
-
-_SOURCE: Final = 2
-"""Tells the numbers that an iterable draws from those of transforms."""
 
 
 class Stream:
@@ -78,7 +76,7 @@ class Stream:
             if self.exhausted:
                 raise StopIteration
             self._batch += 1
-            with Drawing(*self._key, batch, _SOURCE):
+            with Drawing(*self._key, batch, Purpose.SOURCE):
                 examples = list(islice(self._iterator, self._batch_size))
             self.exhausted = len(examples) < self._batch_size
             if not examples or (self.exhausted and self._drop_last):
@@ -86,7 +84,7 @@ class Stream:
             if batch < self._start:
                 continue
             if hasattr(self._dataset, "state_dict"):
-                self.states[batch] = self._dataset.state_dict()
+                self.states[batch] = copy.deepcopy(self._dataset.state_dict())
             first = batch * self._batch_size
             return Job(*self._key, batch, range(first, first + len(examples)), examples)
 

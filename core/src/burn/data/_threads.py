@@ -102,11 +102,11 @@ class ThreadPool:
 
 
 def closed() -> WorkerError:
-    """The error of what can come no more, since the workers were closed."""
+    """The error of what can come no more."""
     return WorkerError(
-        "its workers were closed before the batch was loaded",
+        "the loop was closed, or interrupted by Ctrl-C, before the batch was loaded",
         operation="DataLoader",
-        hint="Begin a new loop over the loader: it starts workers again",
+        hint="Begin a new loop over the loader",
     )
 
 

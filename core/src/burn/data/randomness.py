@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import random
 import sys
 from contextlib import contextmanager
@@ -15,10 +16,21 @@ from burn.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Drawing", "rng"]
+__all__ = ["Drawing", "Purpose", "rng"]
+
+_WORD: Final = (1 << 32) - 1
+"""The lower 32 bits of a seed."""
 
 _WORDS: Final = 8
 """Number of 32-bit words that seed each of the global generators."""
+
+
+class Purpose(enum.IntEnum):
+    """What random numbers are for: each has a stream of its own."""
+
+    ORDER = 0
+    FETCH = 1
+    SOURCE = 2
 
 
 class Drawing:
@@ -26,14 +38,17 @@ class Drawing:
 
     Parameters
     ----------
-    *entropy : int
-        What the numbers depend on, each at least 0: a seed, an epoch, a batch.
+    seed, epoch, batch : int
+        What the numbers depend on, each at least 0; the seed is below 2**64.
+    purpose : Purpose
+        What they are for: the order of an epoch, what an iterable draws, or all else.
     """
 
     __slots__ = ("_entropy", "_generator", "_token")
 
-    def __init__(self, *entropy: int) -> None:
-        self._entropy = entropy
+    def __init__(self, seed: int, epoch: int, batch: int, purpose: Purpose) -> None:
+        # A number of words that does not depend on the values, as NumPy joins the words of all.
+        self._entropy = (seed & _WORD, seed >> 32, epoch, batch, int(purpose))
         self._generator: np.random.Generator | None = None
         self._token: Token[Drawing | None] | None = None
 
