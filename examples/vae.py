@@ -117,7 +117,7 @@ def draw(path: Path, network: Autoencoder, images: Tensor, labels: Tensor) -> No
     )
     axes[3].set(title="Where the held-out images lie", aspect="equal")
     figure.colorbar(points, ax=axes[3], ticks=range(10), label="digit")
-    figure.savefig(path, dpi=110)
+    figure.savefig(path, dpi=80)
     plt.close(figure)
 
 

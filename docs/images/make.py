@@ -3,8 +3,8 @@
 Some show what a command prints on a terminal of this machine. It is run in a pseudo-terminal of a
 given width, without the variables of the caller's environment that change what it prints, and drawn
 by rich in the colours of a light and of a dark terminal. POSIX only. The others are what the
-examples of the tutorial draw, and the program of the page on compilation, which follows the colours
-of the system.
+examples of the tutorial draw, the program of the page on compilation, which follows the colours
+of the system, and what two programs of ``examples/`` draw.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import termios
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +138,17 @@ def draw_programs(folder: Path) -> list[Path]:
     return paths
 
 
+def draw_examples(folder: Path) -> Iterator[Path]:
+    """What programs of ``examples/`` draw when they are trained, which takes some minutes."""
+    examples = FOLDER.parent.parent / "examples"
+    for program, picture in (("vae.py", "digits.png"), ("resnet.py", "shapes.png")):
+        with tempfile.TemporaryDirectory() as scratch:
+            command = [sys.executable, str(examples / program), "--device", "cpu", "--out", scratch]
+            subprocess.run(command, check=True)  # noqa: S603 — our own program
+            name = f"{Path(program).stem}.png"
+            yield Path(shutil.copy(Path(scratch, picture), folder / name))
+
+
 def main() -> None:
     """Make the pictures."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -152,7 +163,11 @@ def main() -> None:
             path = options.folder / f"{name}-{theme}.svg"
             path.write_text(drawn(text, options.width, colours), encoding="utf-8")
             print(path)
-    for path in [*draw_tutorial(options.folder.resolve()), *draw_programs(options.folder)]:
+    for path in (
+        *draw_tutorial(options.folder.resolve()),
+        *draw_programs(options.folder),
+        *draw_examples(options.folder),
+    ):
         print(path)
 
 
