@@ -13,6 +13,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TaskID,
     TextColumn,
     TimeRemainingColumn,
@@ -100,7 +101,9 @@ class _Lines(Silence):
 class _Seldom(Progress):
     """Bars that are drawn a few times a second at most, however often something changes."""
 
-    _drawn = 0.0
+    def __init__(self, *columns: ProgressColumn, console: Console) -> None:
+        super().__init__(*columns, console=console, auto_refresh=False)
+        self._drawn = time.monotonic()  # it is drawn when it starts
 
     def refresh(self) -> None:
         """Draw, unless that was done just now."""
@@ -126,7 +129,6 @@ class _Bars:
             TimeRemainingColumn(elapsed_when_finished=True, table_column=Column(no_wrap=True)),
             TextColumn("{task.fields[values]}", markup=False, table_column=Column()),
             console=console,
-            auto_refresh=False,
         )
         self._of_epoch: TaskID = self._add(None, "")
         self._of_run: TaskID = self._add(steps, "all")
