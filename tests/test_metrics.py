@@ -830,6 +830,11 @@ def test_evaluate_infers_and_leaves_modes_and_gradients_as_they_were():
     assert net(loader[0][0]).is_tracked
     evaluate(net, [x for x, _ in loader], mean=Mean())  # a module is the model itself
     assert [one.training for one in net.modules()] == modes
+    net.eval()[1].train()  # a part alone trains, as when the rest is frozen
+    modes = [one.training for one in net.modules()]
+    evaluate(forward, loader, model=net, accuracy=Accuracy())
+    assert [one.training for one in net.modules()] == modes
+    assert net[1].training
 
 
 def test_evaluate_begins_anew_each_time():

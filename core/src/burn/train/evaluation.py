@@ -162,9 +162,9 @@ def _inferring(models: list[Module]) -> Iterator[None]:
     finally:
         for model in trained:
             model.train()
-        for one, training in modes:  # parents before their children
+        for one, training in modes:  # parents before their children, which follow them
             if one.training != training:
-                one.eval()
+                _ = one.train() if training else one.eval()
 
 
 def _arguments(returned: Any, metrics: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
