@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 import torch
 from filelock import FileLock
@@ -107,12 +106,17 @@ def test_whatever_has_a_length_and_indices_loads(dataset):
 
 
 def test_columns_of_data_frames_load():
+    pl = pytest.importorskip("polars")
     frame = pl.DataFrame({"x": [1.5, 2.5, 3.5], "label": [0, 1, 0], "text": ["a", "b", "c"]})
     data = Arrays(frame.to_dict())
     (batch,) = DataLoader(data, 3, device="cpu")
     assert batch["x"].tolist() == [1.5, 2.5, 3.5]
     assert batch["label"].tolist() == [0, 1, 0]
     assert batch["text"] == ["a", "b", "c"]
+    examples = data.__getitems__([2, 0])
+    assert [one["text"] for one in examples] == collate(examples)["text"] == ["c", "a"]
+    parts = split(data, [0.5, 0.5], stratify=frame["text"])
+    assert sorted(len(part) for part in parts) == [1, 2]
     rows = frame.to_dicts()
     (batch,) = DataLoader(rows, 3, device="cpu")
     assert (batch["x"].tolist(), batch["text"]) == ([1.5, 2.5, 3.5], ["a", "b", "c"])
