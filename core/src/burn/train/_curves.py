@@ -119,7 +119,8 @@ def _plot(axes: Axes, history: History, name: str, epochs: _Epochs) -> None:
             axes.plot(epochs.of(steps), heights, marker=marker, markersize=3, **style)
             values.extend(heights)
 
-    line(history.steps, name, color="tab:blue", alpha=0.35, linewidth=0.8)
+    if len(history.steps) > len(history.records):  # fewer show less than the means do
+        line(history.steps, name, color="tab:blue", alpha=0.35, linewidth=0.8)
     line(history.records, name, color="tab:blue", label="training")
     line(history.records, EVALUATION + name, color="tab:orange", label="evaluation")
     finite = np.asarray(values)[np.isfinite(values)]
