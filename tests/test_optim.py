@@ -891,7 +891,9 @@ def test_a_state_that_does_not_fit_changes_nothing():
         "unknown here, y.step": state | {"y.step": 1},
         "x.first_moment has shape": state | {"x.first_moment": burn.ones(3, device=CPU)},
         "x.step is 0": state | {"x.step": 0},
-        "step is -1": {k: v for k, v in state.items() if k != "step"},
+        "lacks step. Load it into": {k: v for k, v in state.items() if k != "step"},
+        "lacks step, x.step": {"weight": state["x.first_moment"]}
+        | {"x.first_moment": x, "x.second_moment": x},
         "not an object of type list": [state],
     }
     for message, one in wrong.items():

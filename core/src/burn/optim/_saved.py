@@ -53,12 +53,12 @@ def load_states(
         If something does not fit.
     """
     check_mapping(state, operation)
-    count = as_integer(state.get("step", -1), "step", operation, least=0)
+    count = as_integer(state.get("step", 0), "step", operation, least=0)
     rate = state.get("learning_rate")
     if rate is not None:
         rate = as_rate(rate, operation)
     known = {"step", "learning_rate"}
-    missing, values = [], []
+    missing, values = [] if "step" in state else ["step"], []
     for slot in slots:
         names = [f"{slot.path}.{name}" for name in names_of(slot)]
         number = f"{slot.path}.step"

@@ -317,7 +317,7 @@ class LBFGS(Hinted):
         """
         operation = "LBFGS.load_state_dict"
         check_mapping(state, operation)
-        count = as_integer(state.get("step", -1), "step", operation, least=0)
+        count = as_integer(state.get("step", 0), "step", operation, least=0)
         rate = _rate(state.get("learning_rate", 0.0), operation)
         names = [("gradient", "change")] if count else []
         pairs = (len(state) - 2 - 2 * len(names)) // 2
