@@ -1,8 +1,10 @@
 """DataLoader in one process: batches, orders, random numbers, positions, errors."""
 
+import copy
 import gc
 import itertools
 import json
+import pickle
 import random
 import threading
 import warnings
@@ -462,6 +464,12 @@ def test_no_more_is_loaded_ahead_than_was_asked_for():
     threading.Event().wait(0.02)
     assert len(loaded) == 7
     loader.close()
+
+
+def test_a_loader_cannot_be_copied_and_says_what_to_do():
+    for way in (copy.deepcopy, pickle.dumps):
+        with pytest.raises(OperandTypeError, match="load_state_dict"):
+            way(DataLoader(range(3)))
 
 
 def test_a_loader_says_what_it_is():

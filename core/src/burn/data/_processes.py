@@ -14,7 +14,8 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
-from typing import Any, Final, cast
+from queue import SimpleQueue
+from typing import Any, Final, TypeAlias, cast
 
 from burn.data._failures import Failure
 from burn.data._fetching import Fetcher, Job
@@ -35,12 +36,15 @@ _NO_PICKLE: Final = (
 )
 
 
+_Task: TypeAlias = "tuple[Job, Future[Any]]"
+
+
 class ProcessPool:
     """Processes that load batches.
 
-    There is no thread between: who wants a batch reads what the processes have sent. So a loop that
-    computes in Python, and lets go of the interpreter's lock every few milliseconds, does not wait
-    for one.
+    A thread sends the orders, so that a loop does not wait for that. Who wants a batch reads what
+    the processes have sent: a thread that did it would wait for the interpreter's lock, of which a
+    loop that computes in Python lets go every few milliseconds.
 
     Parameters
     ----------
@@ -68,17 +72,23 @@ class ProcessPool:
             ) from error
         self._process = os.getpid()
         self._submitting, self._reading = threading.Lock(), threading.Lock()
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._woken, self._waker = multiprocessing.Pipe(duplex=False)
         self._workers: list[_Worker] = []
-        self._stop = weakref.finalize(self, _stop, self._workers, self._process)
+        self._stop = weakref.finalize(self, _stop, self._workers, self._tasks, self._process)
+        self._sender = threading.Thread(
+            target=_send,
+            args=(self._workers, self._tasks, sent, self._waker),
+            name="burn.data orders",
+            daemon=True,
+        )
         try:
             for index in range(count):
                 self._workers.append(_Worker(index, memory))
-            for worker in self._workers:
-                worker.begin(sent)
         except BaseException:
             self._stop()
             raise
+        self._sender.start()
 
     @property
     def is_usable(self) -> bool:
@@ -91,7 +101,7 @@ class ProcessPool:
         future: Future[Any] = Future()
         with self._submitting:
             if self._stop.alive:
-                min(self._workers, key=lambda worker: len(worker.asked)).ask(job, future)
+                self._tasks.put((job, future))
             else:
                 future.set_exception(closed())
         return future
@@ -104,20 +114,30 @@ class ProcessPool:
                     self._read()
         return future.result()
 
+    def is_ready(self, future: Future[Any]) -> bool:
+        """Whether `result` has nothing to wait for."""
+        if not future.done() and self._reading.acquire(blocking=False):
+            try:
+                self._read(seconds=0.0)
+            finally:
+                self._reading.release()
+        return future.done()
+
     def wake(self) -> None:
         """Let the thread that reads see that what it waits for was cancelled."""
         if self._process == os.getpid():
-            with contextlib.suppress(OSError):  # closed already
-                self._waker.send_bytes(b"x")
+            _wake(self._waker)
 
     def close(self) -> None:
         """End the processes, and wait for it."""
         if self._process != os.getpid():
             return
         with self._submitting:
-            self._stop.detach()
+            if self._stop.detach():
+                self._tasks.put(None)
         for worker in self._workers:
             worker.stop()
+        self._sender.join(_SECONDS_TO_END)
         for worker in self._workers:
             worker.join()
         with self._reading, self._submitting:
@@ -126,14 +146,14 @@ class ProcessPool:
             self._woken.close()
             self._waker.close()
 
-    def _read(self) -> None:
+    def _read(self, seconds: float | None = None) -> None:
         """Read what has been sent, after a wait for it."""
         sources: dict[Connection, _Worker] = {
             worker.replies: worker for worker in self._workers if not worker.has_ended
         }
         if not sources:
-            raise closed()
-        for connection in wait([*sources, self._woken]):
+            raise self._workers[0].failure or closed()
+        for connection in wait([*sources, self._woken], seconds):
             if connection is self._woken:
                 self._woken.recv_bytes()
             else:
@@ -204,7 +224,7 @@ class _Worker:
             future.set_exception(error)
             return
         self.asked.append((job, future))
-        with self._whole(), contextlib.suppress(OSError):  # it has ended, which `read` finds
+        with contextlib.suppress(OSError):  # it has ended, which `read` finds
             self._orders.send_bytes(order)
         if self.failure is not None:  # since `read` has found that, in another thread
             self._fail(self.failure)
@@ -212,12 +232,16 @@ class _Worker:
     def read(self) -> None:
         """Read a reply, and give it to its future."""
         try:
-            with self._whole():
-                reply: Reply = self.replies.recv()
+            reply: Reply = self.replies.recv()
         except (EOFError, OSError):
             self.has_ended = True
             self._fail(self.failure or self._ended())
             return
+        except BaseException:  # Ctrl-C, which may have left a part of it in the pipe
+            self._process.kill()
+            self.has_ended = True
+            self._fail(closed())
+            raise
         if isinstance(reply, str):
             self._is_ready = reply == READY
         elif not self._is_ready:
@@ -261,19 +285,6 @@ class _Worker:
         if self._memory is not None:
             self._memory.close()
 
-    @contextlib.contextmanager
-    def _whole(self) -> Iterator[None]:
-        """A context in which a message goes through a pipe: Ctrl-C may leave a part of it there."""
-        try:
-            yield
-        except Exception:
-            raise
-        except BaseException:
-            self._process.kill()
-            self.has_ended = True
-            self._fail(closed())
-            raise
-
     def _fail(self, error: BaseException) -> None:
         """Nothing comes any more."""
         self.failure = self.failure or error
@@ -306,10 +317,36 @@ class _Worker:
         )
 
 
-def _stop(workers: list[_Worker], process: int) -> None:
+def _send(
+    workers: list[_Worker], tasks: SimpleQueue[_Task | None], fetch: Sent, waker: Connection
+) -> None:
+    """Send orders until None comes: each to the process that has the fewest."""
+    for worker in workers:
+        worker.begin(fetch)
+    while (task := tasks.get()) is not None:
+        job, future = task
+        if not future.done():
+            min(workers, key=_load).ask(job, future)
+            if future.done():  # it failed at once, which the thread that reads does not see
+                _wake(waker)
+        del task, job, future
+
+
+def _load(worker: _Worker) -> int:
+    """How many batches a process is asked for."""
+    return len(worker.asked)
+
+
+def _wake(waker: Connection) -> None:
+    with contextlib.suppress(OSError):  # closed already
+        waker.send_bytes(b"x")
+
+
+def _stop(workers: list[_Worker], tasks: SimpleQueue[_Task | None], process: int) -> None:
     """Take no lock: the collector of garbage calls it in any thread at any time."""
     if process != os.getpid():
         return  # a fork: the workers are those of its parent
+    tasks.put(None)
     for worker in workers:
         worker.stop()
     with contextlib.suppress(RuntimeError):  # at the end of the program there are no new threads

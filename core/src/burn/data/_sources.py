@@ -143,11 +143,13 @@ class Ahead:
         if not self._pending:
             raise StopIteration
         self._current = future = self._pending.popleft()
-        self._fill()
         try:
+            if not self._pool.is_ready(future):
+                self._fill()  # before the wait
             return _result(self._pool, future)
         finally:
             self._current = None
+            self._fill()
 
     def close(self) -> None:
         """Cancel what is not loaded yet, which also ends the wait for it in another thread."""

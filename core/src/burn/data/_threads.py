@@ -33,6 +33,9 @@ class Pool(Protocol):
     def result(self, future: Future[Any]) -> Any:
         """Wait for a batch; raise what was raised as it was loaded."""
 
+    def is_ready(self, future: Future[Any]) -> bool:
+        """Whether `result` has nothing to wait for."""
+
     def wake(self) -> None:
         """Let threads that wait see that what they wait for was cancelled."""
 
@@ -87,6 +90,10 @@ class ThreadPool:
     def result(self, future: Future[Any]) -> Any:
         """Wait for a batch."""
         return future.result()
+
+    def is_ready(self, future: Future[Any]) -> bool:
+        """Whether `result` has nothing to wait for."""
+        return future.done()
 
     def wake(self) -> None:
         """Futures that are cancelled do it."""

@@ -8,7 +8,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 
 from burn.data._fetching import Fetcher, Job
 from burn.data._iteration import Iteration, Position
@@ -194,6 +194,14 @@ class DataLoader:
         iteration = Iteration(uploads, position, states, self._end)
         self._iterations.add(iteration)
         return iteration
+
+    def __reduce__(self) -> NoReturn:
+        raise OperandTypeError(
+            "a DataLoader has workers and loops of its own, so it cannot be copied or pickled",
+            operation="DataLoader",
+            hint="Make another one of the same dataset, and load_state_dict() of what "
+            "state_dict() of this one gives",
+        )
 
     def __enter__(self) -> Self:
         return self
