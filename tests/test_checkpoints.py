@@ -1124,12 +1124,13 @@ def test_a_hostile_state_is_refused(case, saved):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is empty"),
-        (b"\xff" * 100, "damaged"),
+        (b"", "no safetensors file"),
+        (b"\xff" * 100, "no safetensors file"),
         (struct.pack("<Q", 2) + b"{}", "no tensor '0.weight'"),
-        (pickle.dumps(print), "damaged"),
+        (b"PK\x03\x04" + bytes(100), "no safetensors file"),
+        (pickle.dumps(print), "no safetensors file"),
     ],
-    ids=["empty", "a long header", "no tensors", "a pickle"],
+    ids=["empty", "a long header", "no tensors", "an archive", "a pickle"],
 )
 def test_a_hostile_file_of_tensors_is_refused(content, message, saved):
     (saved / "net.safetensors").write_bytes(content)
