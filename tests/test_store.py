@@ -149,6 +149,19 @@ def test_metadata_come_back(path):
         assert store.read_metadata(path) == {"epoch": "3", "format": "pt", "größe": "∞"}
 
 
+def test_equal_states_are_equal_bytes(path):
+    state = {"größe": burn.ones(8).quantize_dynamic(), 'a"\\\n': burn.ones(2)}
+    metadata = {str(index): 'text "quoted" \\ \n \u2028 ü' for index in range(8)}
+    found = set()
+    for _ in range(5):
+        store.save(state, path, metadata=metadata)
+        found.add(path.read_bytes())
+    assert len(found) == 1
+    assert sorted(store.load(path)) == sorted(state)
+    assert store.read_metadata(path) == {**metadata, "format": "pt"}
+    assert sorted(safetensors.numpy.load_file(path)) == ['a"\\\n', "größe.codes", "größe.scales"]
+
+
 # Other libraries.
 
 
@@ -214,6 +227,11 @@ def test_files_of_pytorch_load(key, archive, tmp_path):
     for name, value in state.items():
         expected = value.detach().resolve_conj().contiguous().reshape(-1).view(torch.uint8)
         assert bits(found[name])[1:] == (tuple(value.shape), expected.numpy().tobytes()), name
+
+
+def test_an_empty_state_of_pytorch_is_empty(tmp_path):
+    torch.save({}, tmp_path / "x.pt")
+    assert store.load(tmp_path / "x.pt") == {}
 
 
 def test_what_loads_does_not_change_with_its_file(tmp_path):

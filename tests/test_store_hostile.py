@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -135,6 +136,7 @@ def test_any_changed_byte_loads_or_is_an_error(kind, everything, tmp_path):
         )
         path = path.with_name(path.name + ".index.json") if kind == "index" else path
     else:
+        path = tmp_path / "model.bin"
         theirs = {"model": {"a": torch.ones(2, 3), "b": torch.ones(2, 2).T}, "n": [1, 2.0, "x"]}
         torch.save(theirs, path, _use_new_zipfile_serialization=kind == "archive")
     content = path.read_bytes()
@@ -212,7 +214,7 @@ def test_nothing_that_a_file_has_is_run(tmp_path):
     contents = {
         "raw.pt": pickle.dumps(Payload(target), 2),
         "protocol.pt": pickle.dumps({"state_dict": Payload(target)}, 4),
-        "raw.safetensors": pickle.dumps(Payload(target), 2),
+        "raw.safetensors": pickle.dumps(Payload(target), 2),  # read as the format of its name
     }
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
@@ -250,6 +252,14 @@ def test_what_is_no_state_of_pytorch_is_named(content, message, tmp_path):
     torch.save(content, tmp_path / "x.pt")
     with pytest.raises(StoreError, match=rf"^burn.store.load: .*x.pt: {message}"):
         store.load(tmp_path / "x.pt", device=CPU)
+
+
+def test_a_program_of_torchscript_is_named(tmp_path):
+    with zipfile.ZipFile(tmp_path / "x.pt", "w") as archive:  # as torch.jit.save writes it
+        for name in ("data.pkl", "constants.pkl", "code/model.py"):
+            archive.writestr(f"x/{name}", "")
+    with pytest.raises(StoreError, match=r"is a program of TorchScript\. Save state_dict\(\)"):
+        store.load(tmp_path / "x.pt")
 
 
 def test_a_compressed_archive_is_no_file_of_pytorch(tmp_path):

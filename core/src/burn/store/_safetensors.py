@@ -56,6 +56,7 @@ def write_host(
     own = Encoding.of((name, data.dtype) for name, data in values.items()).metadata
     try:
         module.save_file(arrays, str(path), {**FORMAT, **(metadata or {}), **own})
+        _sort_metadata(path)
     except Exception as error:
         _raise_of_system(error)
         raise StoreError(
@@ -137,6 +138,22 @@ def library(module: str) -> Any:
         version = safetensors.__version__
         raise StoreError(f"the library safetensors {version} is older than 0.8", hint=hint)
     return getattr(safetensors, module) if module else safetensors
+
+
+def _sort_metadata(path: Path) -> None:
+    """Give the metadata of a file one order, so that equal states are equal bytes.
+
+    The library writes them in an order that differs from file to file.
+    """
+    with path.open("r+b") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, ensure_ascii=False, separators=(",", ":"))
+        content = text.encode().ljust(length)  # the library fills up with spaces, too
+        if len(content) == length:
+            file.seek(8)
+            file.write(content)
 
 
 @contextmanager

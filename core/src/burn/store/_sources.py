@@ -30,7 +30,10 @@ _INDEX_BYTES: Final = 100_000_000
 _TORCH_BEGINS: Final = (b"PK\x03\x04", b"\x80")
 """How files of PyTorch begin: archives, and pickles."""
 
-_ENDINGS: Final = (".safetensors" + INDEX, ".safetensors", ".bin" + INDEX, ".bin", ".pt", ".pth")
+_SUFFIX: Final = ".safetensors"
+"""A file of this name is read as this format alone."""
+
+_ENDINGS: Final = (_SUFFIX + INDEX, _SUFFIX, ".bin" + INDEX, ".bin", ".pt", ".pth")
 """Endings of the names that are looked for in a folder, in this order."""
 
 _SHARD: Final = re.compile(r"-\d{5,}-of-(?!0*1\.)\d{5,}\.")
@@ -153,7 +156,7 @@ def _open_file(path: Path) -> Source:
         raise failure("", path, "is empty", AGAIN)
     if begin.startswith(b"version https://git-lfs"):
         raise failure("", path, "refers to a file of Git LFS", "Fetch it: git lfs pull")
-    if begin[8:9] != b"{" and begin.startswith(_TORCH_BEGINS):
+    if path.suffix != _SUFFIX and begin[8:9] != b"{" and begin.startswith(_TORCH_BEGINS):
         from burn.store._torch_files import TorchFile  # few programs need it
 
         return TorchFile(path)

@@ -135,13 +135,14 @@ def _check_archive(path: Path) -> None:
     """Check that nothing is compressed: PyTorch would map compressed bytes as numbers."""
     try:
         with zipfile.ZipFile(path) as archive:
-            is_plain = all(
-                one.compress_type == zipfile.ZIP_STORED and one.file_size == one.compress_size
-                for one in archive.infolist()
-            )
+            members = archive.infolist()
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise failure("", path, f"is a damaged archive: {error}", AGAIN) from error
-    if not is_plain:
+    if any(one.filename.endswith("/constants.pkl") for one in members):
+        raise failure(
+            "", path, "is a program of TorchScript", "Save state_dict() of the model with PyTorch"
+        )
+    if any(one.compress_type or one.file_size != one.compress_size for one in members):
         raise failure("", path, "is a compressed archive; torch.save writes none", AGAIN)
 
 
@@ -171,7 +172,7 @@ def _state_in(content: Any, path: Path) -> dict[str, Any]:
     for key in _STATES:
         if found := tensors(content.get(key)):
             return found
-    if found := tensors(content):
+    if (found := tensors(content)) or not content:
         return found
     nested = {key: found for key, one in content.items() if (found := tensors(one))}
     if len(nested) == 1:
