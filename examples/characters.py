@@ -213,6 +213,8 @@ def main() -> None:
     parser.add_argument("--top-k", type=int, default=30, help="likeliest characters to draw from")
     parser.add_argument("--out", type=Path, help="a folder; out/characters-NETWORK if left out")
     options = parser.parse_args()
+    if options.temperature < 0 or options.top_k < 1:
+        parser.error("--temperature is 0 or more, --top-k 1 or more")
 
     device = Device(options.device) if options.device else Device.default()
     device = device.autodiff()
@@ -233,7 +235,7 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except burn.BurnError as error:
+    except (burn.BurnError, OSError) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit(130)  # as shells count the signals

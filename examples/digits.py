@@ -170,7 +170,7 @@ def main() -> None:
     count, size = len(training[0]), network.num_parameters
     print(f"{count} images to train with, {size} parameters, on {device.inner()}")
 
-    epochs = options.epochs or EPOCHS[options.network]
+    epochs = EPOCHS[options.network] if options.epochs is None else options.epochs
     history = train(network, training, epochs, options.seed, options.out)
     if options.out:
         save(network, options.out / "network.safetensors")
@@ -183,7 +183,7 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except burn.BurnError as error:
+    except (burn.BurnError, OSError) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit(130)  # as shells count the signals

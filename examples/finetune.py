@@ -123,6 +123,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("out", "finetune"))
     options = parser.parse_args()
+    if options.layers < 1 or options.rank < 1:
+        parser.error("--layers and --rank are 1 or more")
 
     device = Device(options.device) if options.device else Device.default()
     device = device.autodiff()
@@ -167,7 +169,7 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except burn.BurnError as error:
+    except (burn.BurnError, OSError) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit(130)  # as shells count the signals

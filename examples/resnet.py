@@ -260,7 +260,7 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except burn.BurnError as error:
+    except (burn.BurnError, OSError) as error:
         sys.exit(str(error))
     except KeyboardInterrupt:
         sys.exit(130)  # as shells count the signals

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from safetensors.numpy import load_file
 
 import burn
@@ -112,6 +113,7 @@ def test_each_program_trains_alike_on_every_device(form, call_main, monkeypatch)
         assert list(folder.rglob("network.safetensors"))
         runs[name] = epochs_in(folder)
         assert runs[name] == [pytest.approx(epoch, rel=1e-3) for epoch in runs["cpu"]]
+        monkeypatch.setattr(Figure, "savefig", lambda *_, **__: None)  # one drawing is enough
 
 
 @on_each_other_device
@@ -149,7 +151,7 @@ def test_worker_processes_paint_the_pictures_that_the_program_would(call_main, m
     runs = []
     for workers in (0, 2):
         folder = Path(f"workers-{workers}")
-        options = ("--device=cpu", "--epochs=2", "--depth=8", "--images=256")
+        options = ("--device=cpu", "--epochs=1", "--depth=8", "--images=256")
         call_main("resnet.py", *options, f"--workers={workers}", f"--out={folder}")
         runs.append(epochs_in(folder))
     assert runs[0] == runs[1]
@@ -313,6 +315,28 @@ def test_a_program_that_is_done_only_reports_when_it_is_started_again(call_main)
 
 
 # Errors.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("digits.py", "--epochs=0"), "steps is 0"),
+        (("vae.py", "--epochs=0"), "epochs is 0"),
+        (("vae.py", "--out=text.txt"), "text.txt"),
+        (("resnet.py", "--images=10"), "steps is 0"),
+        (("characters.py", "--text=none.txt"), "none.txt"),
+        (("characters.py", "--top-k=0"), "--top-k"),
+        (("finetune.py", "--method=frozen", "--layers=0"), "--layers"),
+        (("finetune.py", "--weights=none"), "none"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_an_argument_that_cannot_be_is_an_error_that_names_it(
+    arguments, message, call_main, capsys
+):
+    with pytest.raises((burn.BurnError, OSError, SystemExit)) as caught:
+        call_main(*arguments)
+    assert message in f"{caught.value} {capsys.readouterr().err}"
 
 
 each_program = pytest.mark.parametrize(
