@@ -253,7 +253,7 @@ LONGER = {
     "characters": ("characters.py", "--steps=200", "--text=text.txt"),
     "characters, LSTM": ("characters.py", "--network=lstm", "--steps=200", "--text=text.txt"),
     "vae": ("vae.py", "--epochs=60"),
-    "resnet": ("resnet.py", "--epochs=12", "--depth=8", "--images=256"),
+    "resnet": ("resnet.py", "--epochs=6", "--depth=8", "--images=256"),
     "finetune": ("finetune.py", "--epochs=60"),
 }
 
