@@ -321,6 +321,17 @@ def test_a_stop_iteration_of_a_dataset_does_not_end_the_loop(options):
         list(DataLoader(range(10), 2, transform=failing.__getitem__, device=CPU, **options))
 
 
+def test_a_dataset_that_gives_another_number_of_examples_is_an_error():
+    class Batched(Numbers):
+        def __getitems__(self, indices):
+            return (index for index in indices if index != 3)
+
+    batches = iter(DataLoader(Batched(), 3, device=CPU))
+    assert next(batches).tolist() == [0, 1, 2]
+    with pytest.raises(ArgumentError, match="gave 2 examples for 3 indices"):
+        next(batches)
+
+
 @pytest.mark.parametrize("options", WORKERS)
 def test_an_exception_of_an_iterable_arrives(options):
     def broken():

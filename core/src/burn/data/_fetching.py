@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from burn.data.randomness import Drawing, Purpose
+from burn.errors import ArgumentError
 
 __all__ = ["Fetcher", "Job"]
 
@@ -94,6 +95,15 @@ class Fetcher:
         examples: Any = job.examples
         if examples is None and hasattr(self.dataset, "__getitems__"):
             examples = self.dataset.__getitems__(list(job.indices))
+            if not hasattr(examples, "__len__"):
+                examples = list(examples)
+            if len(examples) != len(job.indices):
+                raise ArgumentError(
+                    f"__getitems__ of {type(self.dataset).__name__} gave {len(examples)} examples "
+                    f"for {len(job.indices)} indices",
+                    operation="DataLoader",
+                    hint="Let it return a list with one example for each index",
+                )
         elif examples is None:
             examples = []
             with _named(job.indices, examples):
