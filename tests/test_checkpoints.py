@@ -1124,7 +1124,7 @@ def test_a_hostile_state_is_refused(case, saved):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "no safetensors file"),
+        (b"", "is empty"),
         (b"\xff" * 100, "no safetensors file"),
         (struct.pack("<Q", 2) + b"{}", "no tensor '0.weight'"),
         (b"PK\x03\x04" + bytes(100), "no safetensors file"),

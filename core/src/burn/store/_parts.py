@@ -25,7 +25,6 @@ from burn.store._random_states import (
     restorer,
 )
 from burn.store._reading import Reader
-from burn.store._safetensors import SafetensorsFile
 from burn.store._values import MalformedError, PartEncoder, decoded
 from burn.tensor.tensor import Tensor
 from burn.tensor.transaction import Transaction
@@ -324,7 +323,7 @@ class _Tensors:
         if self._path.name not in self._files:
             raise MalformedError(f"the manifest has no file {self._path.name}")
         if self._reader is None:
-            self._reader = Reader(self._path, SafetensorsFile(self._path))
+            self._reader = Reader(self._path)
             self._names = set(self._reader.names)
         if name not in self._names:
             raise MalformedError(f"{self._path.name} has no tensor {name!r}")

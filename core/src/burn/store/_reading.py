@@ -36,8 +36,6 @@ class Reader:
     ----------
     path : Path
         A file or folder.
-    source : Source, optional
-        What has its arrays. By default what the file turns out to be.
 
     Attributes
     ----------
@@ -54,8 +52,8 @@ class Reader:
         Of the operating system. `StoreError` if the file is damaged.
     """
 
-    def __init__(self, path: Path, source: Source | None = None) -> None:
-        self._source: Source = open_source(path) if source is None else source
+    def __init__(self, path: Path) -> None:
+        self._source: Source = open_source(path)
         self.path = self._source.path
         try:
             self._begin(self._source.metadata, self._source.names)
