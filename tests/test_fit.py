@@ -17,6 +17,7 @@ import pytest
 import burn
 from burn import nn
 from burn.cli.inventory import take
+from burn.data import DataLoader
 from burn.errors import (
     ArgumentError,
     ExecutionError,
@@ -752,6 +753,25 @@ def test_a_list_of_batches_goes_on_at_the_next_one(tmp_path):
         else:
             quiet(step, [1, 2, 3], epochs=2, **options)
             assert part.seen == [1, 2, 3, 1, 2, 3]
+
+
+@pytest.mark.parametrize("options", [{"epochs": 2, "evaluate_every": 2}, {"steps": 3}])
+def test_an_evaluation_that_moves_the_loader_of_the_training_is_an_error(options, tmp_path):
+    loader = DataLoader([1.0, 2.0, 3.0, 4.0, 5.0], device="cpu")
+
+    def evaluate():
+        return len(list(loader))
+
+    with pytest.raises(ArgumentError, match="a loader of its own"):
+        quiet(
+            nothing,
+            loader,
+            evaluate=evaluate,
+            checkpoints=tmp_path,
+            parts={"x": Sum()},
+            **options,
+        )
+    assert quiet(nothing, loader, evaluate=evaluate, **options)["val_loss"][0] == 5.0
 
 
 class Shuffled:

@@ -313,7 +313,15 @@ class Run:
         record = {"epoch": state.epoch, "step": state.step, **state.averages.take()}
         if self._evaluate is not None:
             self._activity = "evaluation"
-            for name, value in numbers(self._evaluate(), "evaluate").items():
+            position = self._position()
+            returned = self._evaluate()
+            if self._position() != position:
+                raise ArgumentError(
+                    "evaluate went through the loader of the training in the middle of an epoch",
+                    hint="Checkpoints would hold a wrong position: give it a loader of its own",
+                    operation="fit",
+                )
+            for name, value in numbers(returned, "evaluate").items():
                 record[name if name.startswith(EVALUATION) else EVALUATION + name] = value
         self._activity = ""
         record |= {"seconds": round(state.seconds, 3), **speed}
@@ -324,6 +332,13 @@ class Run:
         self._record_clock = _Clock()
         if self._stop is not None:
             self._stop.update(record[pick(self._stop.name, record, "EarlyStopping")])
+
+    def _position(self) -> str:
+        """Where the loader is, in the middle of an epoch that checkpoints may save."""
+        is_within = self.evaluate_every != "epoch" or self.state.step == self.steps
+        if self.saver is None or not is_within or not isinstance(self._loader, Stateful):
+            return ""
+        return repr(self._loader.state_dict())
 
     def _save_within_epoch(self) -> bool:
         """Save if it is time, or a signal came: then return true."""
