@@ -137,6 +137,16 @@ def test_a_metric_need_not_be_updated_in_each_step(tmp_path):
         quiet(nothing, [1], epochs=1, evaluate=lambda: {"never": never})
 
 
+def test_a_metric_that_each_step_makes_anew_is_an_error():
+    def step(number):
+        mean = Mean()
+        mean.update(float(number))
+        return {"mean": mean}
+
+    with pytest.raises(ArgumentError, match=r"another Mean for 'mean' .* make a metric once"):
+        quiet(step, [1, 2], epochs=1)
+
+
 def test_a_loss_may_have_a_graph_and_one_element():
     device = burn.Device("cpu").autodiff()
     x = burn.ones(1, device=device).require_grad()

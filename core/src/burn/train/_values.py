@@ -210,6 +210,12 @@ class Averages:
 
     def _adopt(self, name: str, metric: Metric) -> None:
         """Take a metric that is new; it goes on from the state of a checkpoint."""
+        if name in self._metrics:
+            raise ArgumentError(
+                f"step returned another {type(metric).__name__} for {name!r} than before",
+                hint="Its value would be that of this step: make a metric once, before the run",
+                operation="fit",
+            )
         self._metrics[name] = metric
         if name in self._resumed:
             before = copy.deepcopy(metric)
