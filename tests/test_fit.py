@@ -589,7 +589,7 @@ def test_drawing_leaves_the_state_of_matplotlib_alone(run_python, tmp_path):
 
 
 def test_a_picture_that_cannot_be_made_is_an_error(tmp_path, monkeypatch):
-    with pytest.raises(ArgumentError, match="no numbers"):
+    with pytest.raises(ArgumentError, match="the step or the evaluation returns"):
         History().draw(tmp_path / "a.png")
     history = History([{"epoch": 1, "step": 1, "loss": 1.0}])
     (tmp_path / "file").touch()

@@ -57,7 +57,9 @@ def draw(history: History, path: str | os.PathLike[str]) -> None:
     names = [*dict.fromkeys(name.removeprefix(EVALUATION) for name in _scalars(history))]
     if not names:
         raise ArgumentError(
-            "the history has no numbers", hint="Train first", operation="History.draw"
+            "the history has no numbers",
+            hint="Train first; the step or the evaluation returns what is drawn",
+            operation="History.draw",
         )
     columns = min(COLUMNS, len(names))
     rows = math.ceil(len(names) / columns)
