@@ -3,7 +3,6 @@
 import sys
 
 import numpy as np
-from datasets import Dataset
 
 from burn.data import DataLoader, collate
 
@@ -35,6 +34,8 @@ def check(batches):
 
 
 def main():
+    from datasets import Dataset  # doctests are collected where it is not installed
+
     data = Dataset.from_list([example(index) for index in range(ROWS)])
     assert check(DataLoader(data, 4, device="cpu")) == list(range(ROWS))
     orders = []

@@ -338,6 +338,8 @@ def nothing(_batch):
         ({"epochs": 1, "save_every": 0}, ArgumentError, "save_every is 0"),
         ({"epochs": 1, "evaluate_every": 0}, ArgumentError, "evaluate_every is 0"),
         ({"epochs": 1, "save_every": "epochs"}, OperandTypeError, "save_every must be"),
+        ({"epochs": 1, "save_every": 2}, ArgumentError, "there is no checkpoints"),
+        ({"epochs": 1, "evaluate_every": 2}, ArgumentError, "there is no evaluate"),
         ({"epochs": 1, "log_every": -1}, ArgumentError, "log_every is -1"),
         ({"epochs": 1, "evaluate": 3}, OperandTypeError, "evaluate is 3"),
         ({"epochs": 1, "stop": "loss"}, OperandTypeError, "EarlyStopping"),
@@ -408,6 +410,7 @@ def test_an_iterator_that_ends_too_early_is_an_error(options):
     [
         (lambda: burn.ones(3, device="cpu"), ShapeError, r"shape \(3,\) for 'loss'"),
         (lambda: {"x": "high"}, OperandTypeError, "returned str for 'x'"),
+        (lambda: 10**400, burn.ScalarRangeError, "an integer of 1329 bits for 'loss'"),
         (lambda: [1.0], OperandTypeError, "returned list for 'loss'"),
         (lambda: {"step": 1}, ArgumentError, "the name 'step'"),
         (lambda: {1: 1}, ArgumentError, "the name 1"),

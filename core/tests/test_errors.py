@@ -13,7 +13,7 @@ def test_every_error_is_a_burn_error_and_a_builtin_that_users_would_catch(name):
     kind = getattr(errors, name)
     assert issubclass(kind, BurnError)
     builtins = (ValueError, TypeError, IndexError, RuntimeError, OverflowError, BufferError)
-    assert issubclass(kind, builtins)
+    assert issubclass(kind, (*builtins, OSError))
 
 
 def test_a_message_has_the_operation_the_rule_and_what_to_do():

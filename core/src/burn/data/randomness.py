@@ -16,7 +16,7 @@ from burn.errors import ArgumentError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Drawing", "Purpose", "rng"]
+__all__ = ["rng"]
 
 _WORD: Final = (1 << 32) - 1
 """The lower 32 bits of a seed."""

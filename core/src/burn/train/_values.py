@@ -9,7 +9,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from burn.errors import ArgumentError, ExecutionError, OperandTypeError, ShapeError
+from burn.errors import (
+    ArgumentError,
+    ExecutionError,
+    OperandTypeError,
+    ScalarRangeError,
+    ShapeError,
+)
 from burn.ops.arguments import python_number
 from burn.tensor.tensor import Tensor
 from burn.tensor.transaction import Transaction
@@ -60,7 +66,14 @@ def value_of(value: Any, name: str, function: str) -> Tensor | float:
             hint="Return a tensor or a dict of names to tensors, numbers and metrics",
             operation="fit",
         )
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ScalarRangeError(
+            f"{function} returned an integer of {int(value).bit_length()} bits for {name!r}",
+            hint="A value is a number that a float64 holds",
+            operation="fit",
+        ) from None
 
 
 def read(steps: list[Mapping[str, Any]], function: str) -> list[dict[str, float]]:

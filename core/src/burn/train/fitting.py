@@ -172,8 +172,8 @@ def fit(
         _check_parts(given)
     progress = as_flag(progress, "progress", "fit")
     log = None if log is None else as_path(log, "log", "fit")
-    save_every = _frequency(save_every, "save_every")
-    evaluate_every = _frequency(evaluate_every, "evaluate_every")
+    save_every = _frequency(save_every, "save_every", checkpoints, "checkpoints")
+    evaluate_every = _frequency(evaluate_every, "evaluate_every", evaluate, "evaluate")
     if stop is not None:
         stop.reset()
     if picture is not None:
@@ -214,8 +214,19 @@ def fit(
     return run.state.history
 
 
-def _frequency(every: int | Literal["epoch"], name: str) -> int | Literal["epoch"]:
-    return "epoch" if every == "epoch" else as_integer(every, name, "fit", least=1)
+def _frequency(
+    every: int | Literal["epoch"], name: str, needed: object, needed_name: str
+) -> int | Literal["epoch"]:
+    if every == "epoch":
+        return every
+    steps = as_integer(every, name, "fit", least=1)
+    if needed is None:
+        raise ArgumentError(
+            f"{name} is {steps}, and there is no {needed_name}",
+            hint=f"Give {needed_name}=, or leave {name} out",
+            operation="fit",
+        )
+    return steps
 
 
 @contextlib.contextmanager
