@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Run", "Saver"]
 
-READ_INTERVAL: Final = 0.5
-"""Seconds between two reads of values from the device, each of which waits for the steps so far."""
+READ_INTERVAL: Final = (0.5, 2.0)
+"""Least and most seconds between two reads of values from the device, which wait for its steps."""
+
+DRAWING_SHARE: Final = 0.0025
+"""Of the time, for drawing the values that were read: where it takes longer, they are read less."""
 
 MOST_PENDING: Final = 1000
 """Steps whose values stay on the device until they are read, however fast the steps are."""
@@ -96,7 +100,7 @@ class Saver:
         loader: Iterable[Any],
     ) -> None:
         self._checkpoints = checkpoints
-        self._every = every
+        self.every = every
         self._state = state
         self._saved = -1
         self._parts = {**parts, "run": state}
@@ -119,11 +123,11 @@ class Saver:
 
     def save_step(self) -> bool:
         """Whether to save between two steps of an epoch."""
-        return self._every != "epoch" and self._state.step % self._every == 0
+        return self.every != "epoch" and self._state.step % self.every == 0
 
     def save_epoch(self) -> bool:
         """Whether to save at the end of an epoch."""
-        return self._every == "epoch" or self._state.step % self._every == 0
+        return self.every == "epoch" or self._state.step % self.every == 0
 
     def save(self) -> None:
         """Save the run as it is now; what the device has is written in the background."""
@@ -168,7 +172,7 @@ class Run:
         self.display: Display = Silence()
         self.interruption = Interruption(is_wanted=False, announce=self.announce)
         self._activity = ""  # whose errors get a note
-        self._read_at = -READ_INTERVAL  # the first step is read at once
+        self._next_read = 0.0  # the first step is read at once
         self._record_clock = self._step_clock = _Clock()
         self._speeds: dict[int, dict[str, float]] = {}
 
@@ -235,8 +239,13 @@ class Run:
         self.display.epoch(state.epoch, state.batches, state.step, length)
         self._record_clock, self._step_clock = _Clock(), _Clock()
         self._activity = "loader"
+        due = self._next_due()
         for batch in self._batches():
             self._advance(batch)
+            if state.step < due and self.interruption.signal is None:
+                self._activity = "loader"
+                continue
+            due = self._next_due()
             if state.step == self.steps or self._record_step():
                 self._record()
             if self.is_finished():
@@ -257,6 +266,14 @@ class Run:
         state.epoch, state.batches = state.epoch + 1, 0
         is_due = self.is_finished() or bool(self.interruption.signal)
         self._save(is_due=is_due or (self.saver is not None and self.saver.save_epoch()))
+
+    def _next_due(self) -> float:
+        """The next step of the epoch after which there is more to do than to go on."""
+        step = self.state.step
+        saves = "epoch" if self.saver is None else self.saver.every
+        often = [one for one in (self.evaluate_every, saves) if one != "epoch"]
+        ends = [] if self.steps is None else [self.steps]
+        return min([*ends, *[step + one - step % one for one in often]], default=math.inf)
 
     def _record_step(self) -> bool:
         """Whether to evaluate and record between two steps of an epoch."""
@@ -282,10 +299,7 @@ class Run:
         if state.step % self.log_every == 0:
             times = {"seconds": round(state.seconds, 3), **self._step_clock.speed()}
             self._speeds[state.step], self._step_clock = times, _Clock()
-        if (
-            time.perf_counter() - self._read_at > READ_INTERVAL
-            or state.averages.pending >= MOST_PENDING
-        ):
+        if time.perf_counter() > self._next_read or state.averages.pending >= MOST_PENDING:
             self._read()
 
     def _read(self) -> None:
@@ -297,10 +311,15 @@ class Run:
                 state.history.steps.append(record)
                 self._write("step", record)
         self._speeds.clear()
+        now, drawing = time.perf_counter(), 0.0
         if self.display.is_live:
             shown = state.averages.means() | state.averages.metrics()
+            start = time.perf_counter()
             self.display.advance(state.step, state.batches, shown)
-        self._read_at = time.perf_counter()
+            now = time.perf_counter()
+            drawing = now - start
+        least, most = READ_INTERVAL
+        self._next_read = now + min(max(least, drawing / DRAWING_SHARE), most)
 
     def _record(self) -> None:
         """Values of the steps since the last record, and those of an evaluation."""

@@ -89,7 +89,7 @@ def fit(
         Takes a batch, trains with it, and returns its values: a tensor of one element, which is the
         loss, or a dict of names to such tensors, numbers and metrics; or None. Tensors and numbers
         are averaged over the steps of an epoch. Metrics, which the step updates, are computed and
-        reset at its end. Nothing waits for the device but twice a second.
+        reset at its end. Nothing waits for the device more often than twice a second.
     loader : iterable
         Each iteration over it is an epoch.
     epochs : int, optional
