@@ -10,7 +10,9 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import time
+from concurrent.futures import Future
 from pathlib import Path
 
 import ml_dtypes
@@ -548,8 +550,9 @@ def test_a_program_that_is_ended_at_any_moment_leaves_no_process_and_no_memory(t
         if number == signal.SIGINT:
             assert errors.count("Traceback") == 1
             assert errors.rstrip().endswith("KeyboardInterrupt")
-        else:
-            assert errors == ""
+        else:  # a child that was just starting: Python says so before any code of ours runs
+            is_starting = "in spawn_main" in errors and errors.endswith("Ran out of input\n")
+            assert errors == "" or is_starting
         wait_until(lambda session=process.pid: not in_session(session))
     assert shared_memory() <= before
 
@@ -563,6 +566,30 @@ def in_session(session):
             if int(number) == session and state != "Z":
                 found.append(path.parent.name)
     return found
+
+
+def test_an_interrupt_leaves_no_lock_locked():
+    class Interrupted:
+        """A lock; Ctrl-C comes as soon as it is taken."""
+
+        def acquire(self, *, blocking):
+            lock.acquire(blocking=blocking)
+            raise KeyboardInterrupt
+
+        def release(self):
+            lock.release()
+
+    with DataLoader(Images(4), 2, workers=1, device="cpu") as loader:
+        batches = iter(loader)
+        next(batches)
+        lock, loader._pool._reading = loader._pool._reading, Interrupted()
+        with pytest.raises(KeyboardInterrupt):
+            loader._pool.is_ready(Future())
+        loader._pool._reading = lock
+        closing = threading.Thread(target=loader.close, daemon=True)
+        closing.start()
+        closing.join(30)
+        assert not closing.is_alive()
 
 
 @LINUX

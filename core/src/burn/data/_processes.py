@@ -71,7 +71,7 @@ class ProcessPool:
                 hint=_NO_PICKLE,
             ) from error
         self._process = os.getpid()
-        self._submitting, self._reading = threading.Lock(), threading.Lock()
+        self._submitting, self._reading = threading.Lock(), threading.RLock()
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._woken, self._waker = multiprocessing.Pipe(duplex=False)
         self._workers: list[_Worker] = []
@@ -116,11 +116,13 @@ class ProcessPool:
 
     def is_ready(self, future: Future[Any]) -> bool:
         """Whether `result` has nothing to wait for."""
-        if not future.done() and self._reading.acquire(blocking=False):
-            try:
-                self._read(seconds=0.0)
+        if not future.done():
+            try:  # around the lock as well: Ctrl-C may come as soon as it is taken
+                if self._reading.acquire(blocking=False):
+                    self._read(seconds=0.0)
             finally:
-                self._reading.release()
+                with contextlib.suppress(RuntimeError):  # another thread has it
+                    self._reading.release()
         return future.done()
 
     def wake(self) -> None:
