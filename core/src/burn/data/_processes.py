@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias, cast
 from burn.data._failures import Failure
 from burn.data._fetching import Fetcher, Job
 from burn.data._process_worker import END, READY, Reply, run
-from burn.data._shared_memory import Memory, Reader, Sent, available, shared
+from burn.data._shared_memory import Memory, Reader, Sent, Slot, available, shared
 from burn.data._threads import closed, resolve
 from burn.errors import OperandTypeError, WorkerError
 
@@ -191,6 +191,7 @@ class _Worker:
         self._is_ready = False
         self._memory = Memory() if available() else None
         self._reader = Reader(self._memory)
+        self._free: list[Slot] = []
         context = multiprocessing.get_context("spawn")
         orders, self._orders = context.Pipe(duplex=False)
         self.replies, replies = context.Pipe(duplex=False)
@@ -217,14 +218,13 @@ class _Worker:
         if self.failure is not None:
             future.set_exception(self.failure)
             return
-        released = self._reader.released
-        slots = [released.popleft() for _ in range(len(released))]
+        self._free += self._reader.released()
         try:
-            order = pickle.dumps((job, slots), protocol=5)
+            order = pickle.dumps((job, self._free), protocol=5)
         except Exception as error:  # noqa: BLE001 — of examples of an iterable
-            released.extend(slots)
             future.set_exception(error)
             return
+        self._free = []
         self.asked.append((job, future))
         with contextlib.suppress(OSError):  # it has ended, which `read` finds
             self._orders.send_bytes(order)

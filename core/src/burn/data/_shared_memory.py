@@ -154,6 +154,14 @@ class Writer:
         return None
 
 
+class _Use(weakref.ref[Any]):
+    """A weak reference to the array of a slot; its callback gets the slot with it."""
+
+    __slots__ = ("slot",)
+
+    slot: Slot
+
+
 class Reader:
     """Gets the objects of a `Writer`; their arrays lie in the memory that both have.
 
@@ -161,17 +169,18 @@ class Reader:
     ----------
     memory : Memory or None
         The file.
-
-    Attributes
-    ----------
-    released : collections.deque of tuple of int
-        Slots that no array refers to any more, for `Writer.release`.
     """
 
     def __init__(self, memory: Memory | None) -> None:
         self._memory = memory
         self._maps: dict[Slot, mmap.mmap] = {}
-        self.released: deque[Slot] = deque()
+        self._uses: dict[int, _Use] = {}
+        self._ended: deque[_Use] = deque()
+
+    def released(self) -> list[Slot]:
+        """Take the slots that no array refers to any more, for `Writer.release`."""
+        ended = [self._ended.popleft() for _ in range(len(self._ended))]
+        return [self._uses.pop(id(use)).slot for use in ended]
 
     def read(self, sent: Sent) -> Any:
         """The object.
@@ -191,7 +200,10 @@ class Reader:
         if sent.slot not in self._maps:
             self._maps[sent.slot] = self._memory.map(sent.slot)
         whole = np.frombuffer(self._maps[sent.slot], np.uint8)
-        weakref.finalize(whole, self.released.append, sent.slot).atexit = False
+        # The callback is no Python code: Ctrl-C in a callback of a weak reference would be lost.
+        use = _Use(whole, self._ended.append)
+        use.slot = sent.slot
+        self._uses[id(use)] = use
         return pickle.loads(sent.data, buffers=_split(whole.data, sent.sizes))  # noqa: S301 — as above
 
 
