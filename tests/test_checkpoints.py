@@ -836,10 +836,12 @@ import os, sys, burn
 from burn.store import Checkpoints
 checkpoints = Checkpoints({str(folder)!r})
 checkpoints.save(1, wait=True)
-child = os.fork()
-if not child:
+forked, has_forked = os.pipe()
+if not os.fork():
+    os.write(has_forked, b"x")
     sys.stdin.read()  # as long as the pipe is open
     os._exit(0)
+os.read(forked, 1)  # the child is beyond what it does as it begins
 os._exit(0)
 """
     reading, writing = os.pipe()
