@@ -34,8 +34,7 @@ def named(values: Any) -> Mapping[Any, Any]:
     """What a step or an evaluation returned, by names; a value without one is the loss."""
     if values is None:
         return {}
-    is_mapping = values.__class__ is dict or isinstance(values, Mapping)
-    return values if is_mapping else {"loss": values}
+    return values if isinstance(values, Mapping) else {"loss": values}
 
 
 def check_name(name: Any, function: str) -> None:
