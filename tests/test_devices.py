@@ -159,6 +159,23 @@ def test_a_third_party_accelerator_comes_before_the_cpu_and_others_after(extra_b
     ]
 
 
+def test_each_type_of_device_has_its_own_priority(extra_backend):
+    def probe():
+        return [DeviceInfo(name, 0, "a mock") for name in ("gpu", "cpu", "npu")]
+
+    types = ("gpu", "cpu", "npu")
+    extra_backend("many", priority={"gpu": 5, "npu": -1}, device_types=types, probe=probe)
+    extra_backend("other", priority=3)
+    assert listed() == ["many/gpu:0", "other:0", "cpu:0", "many/cpu:0", "many/npu:0"]
+
+
+@pytest.mark.parametrize("priority", ["high", {"gpu": 1}, {"unit": "high"}, {"unit": True}, True])
+def test_a_backend_whose_priority_makes_no_sense_is_no_default(extra_backend, priority):
+    extra_backend("fine", priority=1)
+    with pytest.raises(burn.PluginError, match="It must be an integer, or a mapping of its device"):
+        extra_backend("wrong", priority=priority)
+
+
 def test_the_order_is_changed_by_the_environment(extra_backend, monkeypatch):
     extra_backend("fast", priority=5)
     monkeypatch.setenv("BURN_DEVICE_PRIORITY", "cpu, fast")

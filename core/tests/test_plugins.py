@@ -161,6 +161,7 @@ def test_an_entry_point_whose_name_is_no_identifier_is_skipped_with_a_warning(in
         {"load": 3},
         {"probe": None},
         {"priority": "high"},
+        {"priority": {"gpu": 1}},
         {"fork_safe": ("gpu",)},
         {"fork_safe": None},
         {"api_version": None},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from burn.plugins import BackendEntry, DeviceInfo, describe, install_hint, registry
@@ -76,14 +77,21 @@ def _rank(preferred: list[str], entry: BackendEntry, type_: str, index: int) -> 
         spellings.add(f"{entry.name}:{index}")
     indices = [index for index, name in enumerate(preferred) if name in spellings]
     wish = min(indices, default=len(preferred))
-    return wish, _default_index(entry, type_), -entry.spec.priority, entry.name
+    return wish, _default_index(entry, type_), -_priority(entry, type_), entry.name
+
+
+def _priority(entry: BackendEntry, type_: str) -> int:
+    """The declared priority; 0 of a backend that failed, perhaps because it gets this wrong."""
+    declared = entry.spec.priority
+    number = declared.get(type_, 0) if isinstance(declared, Mapping) else declared
+    return number if isinstance(number, int) else 0
 
 
 def _default_index(entry: BackendEntry, type_: str) -> int:
     for candidate in ((entry.name, type_), (entry.name, None)):
         if candidate in _DEFAULT_ORDER:
             return _DEFAULT_ORDER.index(candidate)
-    if entry.spec.priority > 0:
+    if _priority(entry, type_) > 0:
         return _DEFAULT_ORDER.index(("*", None))
     return len(_DEFAULT_ORDER)
 

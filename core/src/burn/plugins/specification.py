@@ -29,7 +29,7 @@ __all__ = [
     "hookspec",
 ]
 
-API_VERSION: Final = (0, 2)
+API_VERSION: Final = (0, 3)
 """Version of the plugin API (major, minor). The major must match; a newer minor is refused."""
 
 GROUP: Final = "burn"
@@ -92,9 +92,10 @@ class BackendSpec:
         raise a `DeviceUnavailableError` that says why, on one line.
     device_types : tuple of str
         Types of devices in order of preference. A type's index is its type id.
-    priority : int
-        Third-party accelerators are preferred by this number, higher first. Those of 0 or less
-        come after the CPU.
+    priority : int or mapping of str to int
+        Third-party devices are preferred by this number, higher first: with one above 0 they come
+        before the CPU, with 0 or less after it. A mapping has a number for each device type, as
+        ``{"gpu": 10}``, where all other types have 0.
     api_version : tuple of int
         The `API_VERSION` the plugin was written for, as numbers: who does not say has written it
         for the first one, whatever version the core has that it meets.
@@ -114,7 +115,7 @@ class BackendSpec:
     load: Callable[[], Backend]
     probe: Callable[[], list[DeviceInfo]]
     device_types: tuple[str, ...]
-    priority: int = 0
+    priority: int | Mapping[str, int] = 0
     api_version: tuple[int, int] = (0, 1)
     fork_safe: tuple[str, ...] = ()
     libraries: tuple[str, ...] = ()
@@ -197,8 +198,26 @@ def check_spec(spec: BackendSpec, distribution: str) -> None:
             f"backend {name!r}: libraries is {_shown(spec.libraries)}",
             hint='It must name top-level modules, such as ("torch",)',
         )
-    if not isinstance(spec.priority, int):
-        raise PluginError(f"backend {name!r}: priority is {_shown(spec.priority)}, not an integer")
+    _check_priority(spec)
+
+
+def _check_priority(spec: BackendSpec) -> None:
+    priority = spec.priority
+    if isinstance(priority, Mapping):
+        is_valid = set(priority) <= set(spec.device_types)
+        is_valid = is_valid and all(map(_is_integer, priority.values()))
+    else:
+        is_valid = _is_integer(priority)
+    if not is_valid:
+        raise PluginError(
+            f"backend {spec.name!r}: priority is {_shown(priority)}",
+            hint="It must be an integer, or a mapping of its device types "
+            f"({', '.join(spec.device_types)}) to integers",
+        )
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _check_version(spec: BackendSpec, distribution: str) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -102,7 +102,7 @@ def mock_backend(
     name: str = "mock",
     devices: Sequence[MockDevice] = MOCK_DEVICES,
     *,
-    priority: int = 0,
+    priority: int | Mapping[str, int] = 0,
     fork_safe: bool = True,
     on_probe: Callable[[], object] | None = None,
     on_load: Callable[[], object] | None = None,
@@ -115,7 +115,7 @@ def mock_backend(
         Its name.
     devices : sequence of MockDevice
         What devices it has; `MOCK_DEVICES` if left out.
-    priority : int
+    priority : int or mapping of str to int
         As in a `BackendSpec`.
     fork_safe : bool
         Whether a forked process may go on using the devices.
