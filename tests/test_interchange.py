@@ -2,6 +2,7 @@
 
 import array
 import dataclasses
+import re
 import warnings
 
 import ml_dtypes
@@ -17,8 +18,9 @@ from burn.backend.capsule import (
     relabel_capsule,
     request_capsule,
 )
+from burn.device_id import DeviceId
 from burn.testing import MockDevice, mock_backend
-from burn.testing.mocks import MockBackend
+from burn.testing.mocks import MockArray, MockBackend
 
 CPU = burn.Device("cpu")
 HOST = (1, 0)
@@ -409,6 +411,57 @@ def test_an_array_goes_to_the_backend_of_its_library():
             assert burn.from_dlpack(source, device=CPU).device is CPU
         assert burn.asarray(Kept(np.arange(3.0), (12, 9))).device is burn.Device.default()
         assert burn.from_dlpack(Foreign(np.arange(3.0))).device is not burn.Device("some")
+
+
+class Owned(MockArray):
+    """A primitive that its library exports, and of which it knows the device."""
+
+    __slots__ = ()
+
+    def __dlpack__(self, **options):
+        return self.values.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return HOST
+
+
+Owned.__module__ = "somelib.arrays"
+
+
+def test_an_array_stays_on_the_device_that_its_backend_names():
+    spec = mock_backend("some", [MockDevice("unit"), MockDevice("unit")])
+    with burn.registered(dataclasses.replace(spec, libraries=("somelib",))):
+        for index in (0, 1):
+            source = Owned(np.arange(3.0), DeviceId(0, index))
+            for x in (burn.from_dlpack(source), burn.asarray(source, copy=False)):
+                assert x.device is burn.Device(f"some:{index}")
+                assert x.primitive is source
+            for x in (burn.asarray(source), burn.from_dlpack(source, copy=True)):
+                assert x.device is burn.Device(f"some:{index}")
+                assert x.primitive is not source
+                assert x.tolist() == [0.0, 1.0, 2.0]
+            other = burn.from_dlpack(source, device=f"some:{1 - index}")
+            assert other.tolist() == [0.0, 1.0, 2.0]
+            assert other.device is burn.Device(f"some:{1 - index}")
+
+
+@pytest.mark.parametrize("device", burn.Device.enumerate("torch/cpu"))
+def test_an_array_of_torch_is_the_primitive_of_its_tensor(device):
+    for source in (torch.arange(3.0), torch.arange(6).reshape(2, 3).T):
+        assert burn.from_dlpack(source).primitive is source
+        assert burn.from_dlpack(source, device=device.autodiff()).primitive is source
+        assert burn.from_dlpack(source, copy=True).primitive is not source
+
+
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
+@pytest.mark.parametrize("device", burn.Device.enumerate("torch/cpu"))
+def test_an_array_of_a_dtype_that_no_tensor_has_says_so(device):
+    source = torch.ones(2, dtype=torch.complex32)
+    says = re.escape("torch/cpu:0 has no dtype torch.complex32. It has bool, ")
+    with pytest.raises(burn.ExportError, match=f"from_dlpack: {says}"):
+        burn.from_dlpack(source)
+    with pytest.raises(burn.DTypeError, match=f"from_primitive: {says}"):
+        burn.Tensor.from_primitive(source, device)
 
 
 def test_a_backend_that_does_not_load_takes_no_arrays():

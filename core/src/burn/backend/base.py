@@ -200,9 +200,10 @@ class Backend(
     def device_of(self, x: object) -> DeviceId | None:
         """The device of an object of the library underneath that can be a primitive.
 
-        None for every other object, such as an array of another library, of a dtype without a
-        `DType`, or of a subclass that computes differently. By default None for all objects: then
-        users cannot make tensors of primitives (`burn.Tensor.from_primitive`).
+        None for every other object, such as an array of another library, or of a subclass that
+        computes differently. An array of a dtype without a `DType` has a device: core then says
+        which dtypes there are. By default None for all objects: then users cannot make tensors of
+        primitives (`burn.Tensor.from_primitive`), and `burn.from_dlpack` goes by the memory alone.
 
         Raises
         ------
@@ -215,7 +216,8 @@ class Backend(
     def as_primitive(self, x: Any) -> Primitive:
         """The primitive in the memory of an object of which `device_of` names the device.
 
-        By default the object itself. `burn.Tensor.from_primitive` calls it.
+        By default the object itself. `burn.Tensor.from_primitive` calls it, and `burn.from_dlpack`
+        for arrays of the backend's ``BackendSpec.libraries``.
         """
         return x
 

@@ -101,9 +101,9 @@ def _imported(
         return from_cuda(obj, target, copy), None, None
     try:
         memory = memory_of(obj)
-        if not is_readable(memory):
-            return from_dlpack(obj, device=target, copy=copy is not False), None, None
         own = own_device(obj, memory) if target is None else None
+        if not is_readable(memory) or (copy is False and own is not None):
+            return from_dlpack(obj, device=target, copy=copy is not False), None, None
         return None, import_host(obj).array, own
     except ExportError as error:
         # An array that DLPack cannot carry may have another protocol.

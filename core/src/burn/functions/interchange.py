@@ -38,6 +38,8 @@ from burn.plugins import describe, registry
 from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from burn.device_id import DeviceId
     from burn.tensor.tensor import Tensor
 
@@ -144,9 +146,10 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
     x : object
         An array with `__dlpack__` and `__dlpack_device__`.
     device : Device or str, optional
-        Device of the tensor. By default a device that holds the memory of the array: that of the
-        backend of the array's own library, if that is installed; else the default device, if it
-        holds the memory; else the first device that does, and the default device if none does.
+        Device of the tensor. By default a device that holds the memory of the array: the one that
+        the backend of the array's own library names, if that is installed; else the default
+        device, if it holds the memory; else the first device that does, and the default device if
+        none does.
     copy : bool, optional
         True for a copy; False for an error where memory cannot be shared; None to share memory
         where possible.
@@ -160,7 +163,7 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
     ------
     ExportError
         If the memory can be neither shared nor read, as that of a PyTorch tensor which requires a
-        gradient. It is a `BufferError`.
+        gradient, or has a dtype that no tensor has. It is a `BufferError`.
     OperandTypeError
         If the object has no such methods.
 
@@ -184,6 +187,8 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
     if isinstance(x, DispatchTensor) and device is None:
         device = x.tensor_type.device
     target = device_of_memory(x, memory) if device is None else find_device(device, "from_dlpack")
+    if copy is not True and target is not None and _owner(x) is target.hardware:
+        return _wrapped(x, target, ExportError, "from_dlpack")
     if is_readable(memory):
         return _from_host(x, target or Device.default(), copy)
     if target is not None and dlpack_device(target) == memory:
@@ -236,15 +241,39 @@ def device_of_memory(x: Any, memory: DLPackDevice) -> Device | None:
 
 
 def own_device(x: Any, memory: DLPackDevice) -> Device | None:
-    """The device for an array, of the backend of its own library; None without that backend."""
+    """The device for an array, of the backend of its own library; None without that backend.
+
+    The one that the backend names, else its first device with the memory.
+    """
+    owner = _owner(x)
+    if owner is not None:
+        return owner
+    devices = [device for devices in _devices_of_library(x) for device in devices]
+    return next((device for device in devices if _has_memory(device, memory)), None)
+
+
+def _owner(x: Any) -> Device | None:
+    """The device that the backend of an array's own library names; None if it names none."""
+    for devices in _devices_of_library(x):
+        try:
+            own = devices[0].backend.device_of(x)
+        except Exception as error:  # noqa: BLE001 — DLPack's methods say what is wrong with it
+            _log.debug("%s does not take %s: %s", devices[0], type(x).__name__, describe(error))
+            continue
+        for device in devices:
+            if device.id == own:
+                return device
+    return None
+
+
+def _devices_of_library(x: Any) -> Iterator[list[Device]]:
+    """The devices of each backend that declares the library of an array, best first."""
     modules = {kind.__module__.partition(".")[0] for kind in type(x).__mro__}
     for name, entry in registry.entries.items():
         if entry.error is None and modules.intersection(entry.spec.libraries):
-            for info in entry.probe():
-                device = Device(f"{name}/{info.type}:{info.index}")
-                if _has_memory(device, memory):
-                    return device
-    return None
+            devices = [Device(f"{name}/{info.type}:{info.index}") for info in entry.probe()]
+            if devices:
+                yield devices
 
 
 def _has_memory(device: Device, memory: DLPackDevice) -> bool:
@@ -350,14 +379,27 @@ def from_primitive(primitive: Any, device: Device) -> Tensor:
             operation="from_primitive",
         )
     if below is primitive:
-        primitive = below = device.ops.backend.as_primitive(below)
-    native = below.dtype
-    dtype = device.ops.dtypes.get(native)
+        return _wrapped(primitive, device, DTypeError, "from_primitive")
+    register_with_libraries()
+    return dispatch.wrap(primitive, device.tensor_type(device.ops.dtypes[below.dtype]))
+
+
+def _wrapped(x: Any, device: Device, error: type[BurnError], operation: str) -> Tensor:
+    """A tensor around an object that the backend of the device takes as a primitive.
+
+    Raises
+    ------
+    BurnError
+        Of the class `error`, if it has a dtype that the device does not have.
+    """
+    table = device.ops
+    primitive = table.backend.as_primitive(x)
+    dtype = table.dtypes.get(primitive.dtype)
     if dtype is None:
-        raise DTypeError(
-            f"{device.name} has no dtype {native!r}",
+        raise error(
+            f"{device.name} has no dtype {primitive.dtype!r}",
             hint=f"It has {', '.join(str(one) for one in device.dtypes())}",
-            operation="from_primitive",
+            operation=operation,
         )
     register_with_libraries()
     return dispatch.wrap(primitive, device.tensor_type(dtype))

@@ -31,9 +31,7 @@ class ExchangeOps(CudaOps):
     def device_of(self, x: object) -> DeviceId | None:
         """Device of an array of this plugin, or of CuPy."""
         found = self.runtime.adopted(x)
-        if found is None or found.dtype not in self.launcher.dtypes:
-            return None
-        return DeviceId(0, found.device_id)
+        return None if found is None else DeviceId(0, found.device_id)
 
     def as_primitive(self, x: Any) -> Array | None:
         """An array of CuPy as one of this plugin, in the same memory."""
