@@ -27,8 +27,9 @@ BACKEND_IDS: Final = {
     "capture": 11,
     "opencl": 12,
     "router": 13,
+    "reference": 14,
 }
-"""Backend ids fixed by the project. 14 to 127 are reserved."""
+"""Backend ids fixed by the project. 15 to 127 are reserved."""
 
 FIRST_FOREIGN_ID: Final = 128
 """Third-party backends are numbered from here at discovery, in the order of their names."""

@@ -17,6 +17,7 @@ from burn.plugins import registry
 from burn.testing._check import Check, Failure, Result, Status
 from burn.testing._check_selection import Selection
 from burn.testing._expected import ExpectedFailures, find_expected_failures
+from burn.testing.function_samples import FUNCTIONS
 from burn.testing.op_samples import SAMPLES
 from burn.testing.report import Report
 from burn.testing.subject import Subject
@@ -114,7 +115,7 @@ def select(
     """
     names = tuple(DType.of(dtype).name for dtype in dtypes)
     selection = Selection(tuple(ops), names, tuple(suites), quick, large)
-    selection.refuse_unknown(SAMPLES, SUITES)
+    selection.refuse_unknown([*SAMPLES, *FUNCTIONS], SUITES)
     return selection
 
 

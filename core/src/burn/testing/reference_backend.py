@@ -6,17 +6,20 @@ minimal backend.
 
 from __future__ import annotations
 
+import functools
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from burn.backend import ArrayBackend
 from burn.device_id import DeviceId
+from burn.devices import Device
 from burn.dtype import DType, DTypeUsage, Kind, bfloat16
+from burn.plugins import BackendSpec, DeviceInfo, registry
 from burn.tensor_data import TensorData
 
-__all__ = ["NumpyBackend"]
+__all__ = ["NumpyBackend", "reference_device"]
 
 
 class NumpyBackend(ArrayBackend):
@@ -51,3 +54,22 @@ class NumpyBackend(ArrayBackend):
     def quiet(self) -> AbstractContextManager[Any]:
         """NumPy neither warns nor raises about float results."""
         return np.errstate(all="ignore")
+
+
+_SPEC: Final = BackendSpec(
+    name="reference",
+    load=NumpyBackend,
+    probe=lambda: [DeviceInfo(type="numpy", index=0, hardware="NumPy")],
+    device_types=("numpy",),
+    api_version=(0, 1),
+)
+
+
+@functools.cache
+def reference_device() -> Device:
+    """The device of a `NumpyBackend` as users know it; ``Device.enumerate()`` does not list it.
+
+    Other devices are compared with it in how they treat wrong calls.
+    """
+    registry.build_in(_SPEC)
+    return Device("reference")

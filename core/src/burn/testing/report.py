@@ -124,14 +124,14 @@ class Report:
         """A row for each op of which anything was tried."""
         by_op: dict[str, list[Result]] = {}
         for result in self.results:
-            if result.check.op:
+            if result.check.op in SAMPLES:
                 by_op.setdefault(result.check.op, []).append(result)
         return [self._row(op, by_op[op]) for op in sorted(by_op)]
 
     @cached_property
     def others(self) -> list[Result]:
-        """Results of checks that are not about one op."""
-        return [result for result in self.results if not result.check.op]
+        """Results of checks that are not about one op: of public functions, and of other rules."""
+        return [result for result in self.results if result.check.op not in SAMPLES]
 
     def slowest(self, count: int = 10) -> list[Result]:
         """The checks that took longest."""

@@ -79,6 +79,7 @@ def compare(
     exact: bool = False,
     signed_zeros: bool = False,
     terms: tuple[Any, Any] | None = None,
+    magnitude: Any = 0.0,
 ) -> Comparison:
     """Compare a result with what it should be. NaN equals NaN.
 
@@ -97,6 +98,9 @@ def compare(
         Whether a real zero must have the sign of the expected one.
     terms : tuple, optional
         For contractions and sums: how many terms were added up, and the sum of their magnitudes.
+    magnitude : array or float
+        For what is computed in several steps, without `terms`: the largest magnitude of what is
+        rounded on the way to each element.
     """
     expected = np.asarray(expected)
     if actual.shape != expected.shape:
@@ -113,7 +117,8 @@ def compare(
         part = dtype.component
         if terms is None:
             relative, absolute = ELEMENTWISE[part]
-            allowed = np.maximum(absolute, relative * np.maximum(np.abs(x), np.abs(y)))
+            size = np.maximum(np.maximum(np.abs(x), np.abs(y)), magnitude)
+            allowed = np.maximum(absolute, relative * size)
         else:
             y = expected.astype(wide)
             allowed = _allowed_sum(y, part, *terms)

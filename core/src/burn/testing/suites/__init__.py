@@ -9,6 +9,7 @@ import burn.testing.samples  # noqa: F401 — importing it is what fills the tab
 from burn.errors import ArgumentError
 from burn.testing._check import Check
 from burn.testing._check_selection import Selection
+from burn.testing.function_samples import FUNCTIONS
 from burn.testing.op_samples import SAMPLES, load_samples
 from burn.testing.subject import Subject
 from burn.testing.suites import (
@@ -20,6 +21,7 @@ from burn.testing.suites import (
     creation,
     dtypes,
     failures,
+    functions,
     interchange,
     memory,
     programs,
@@ -43,6 +45,7 @@ SUITES: Final[dict[str, Suite]] = {
         contract,
         dtypes,
         by_op,
+        functions,
         special_cases,
         silence,
         creation,
@@ -80,15 +83,16 @@ def checks_of(subject: Subject, selection: Selection | None = None) -> Iterator[
         Which of them; all, the large ones included, if left out.
     """
     load_samples()
-    table = [
-        samples for name, samples in SAMPLES.items() if not selection or selection.includes_op(name)
-    ]
+    ops, public = (
+        [one for name, one in table.items() if not selection or selection.includes_op(name)]
+        for table in (SAMPLES, FUNCTIONS)
+    )
     for suite in SUITES.values():
         if is_left_out(subject, suite):
             continue
         if selection and selection.suites and suite.name not in selection.suites:
             continue
-        for check in suite.checks(subject, table):
+        for check in suite.checks(subject, public if suite.of_functions else ops):
             if not selection or selection.includes(check):
                 yield check
 
@@ -112,7 +116,7 @@ def find_check(subject: Subject, name: str) -> Check:
     """
     suite, _, rest = name.partition("/")
     op = rest.partition("/")[0]
-    ops = (op if op in SAMPLES else "",)
+    ops = (op if op in SAMPLES or op in FUNCTIONS else "",)
     for check in checks_of(subject, Selection(ops=ops, suites=(suite,), large=True)):
         if check.name == name:
             return check

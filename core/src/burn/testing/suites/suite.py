@@ -38,13 +38,16 @@ class Suite:
         on a `Minimal` backend too.
     compiles : bool
         Whether its checks compile what they try, so that they belong to a compiled subject too.
+    of_functions : bool
+        Whether its checks are about public functions: `checks` gets `FunctionSamples`.
     """
 
     name: str
     summary: str
-    checks: Callable[[Subject, Sequence[OpSamples]], Iterator[Check]] = field(repr=False)
+    checks: Callable[[Subject, Sequence[Any]], Iterator[Check]] = field(repr=False)
     of_devices: bool = False
     compiles: bool = False
+    of_functions: bool = False
 
 
 class DeviceSuite:

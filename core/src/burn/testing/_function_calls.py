@@ -1,0 +1,571 @@
+"""Runs of public functions on a device, and checks of their values, gradients and transforms."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from burn import namespace as burn
+from burn.devices import Device
+from burn.dtype import DType, Kind, complex64, complex128, float32, float64
+from burn.functions.common import dispatch
+from burn.generator import GeneratorState, get_state, set_state
+from burn.testing._check import Failure
+from burn.testing._gradients import gradient_dtype
+from burn.testing.arrays import floats
+from burn.testing.checks import hostile_settings
+from burn.testing.function_samples import (
+    FunctionCall,
+    FunctionSamples,
+    arrays_in,
+    map_arguments,
+    public_function,
+)
+from burn.testing.op_samples import TESTED_DTYPE, Array
+from burn.testing.reference_backend import reference_device
+from burn.testing.subject import Subject, widened
+from burn.testing.tolerance import ELEMENTWISE, compare
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = [
+    "Trial",
+    "check_function",
+    "check_function_batched",
+    "check_function_compiled",
+    "check_function_gradients",
+    "check_function_second_gradients",
+    "has_gradient",
+    "tensors_in",
+    "tried_dtypes",
+]
+
+_STRONGEST_FIRST: Final = "cfib"
+"""The kinds of NumPy's dtypes: complex, float, integer, bool."""
+
+_STEP: Final = 1e-6
+"""Step of first central differences; their error is some 1e-10 of the size of the values."""
+
+_SECOND_STEP: Final = 1e-4
+"""Step of second differences, with errors of some 1e-8 of the size of the values."""
+
+_FIRST_TOLERANCE: Final = {float64: (1e-5, 1e-7), float32: (1e-3, 1e-4)}
+_SECOND_TOLERANCE: Final = {float64: (1e-4, 1e-5), float32: (1e-2, 1e-3)}
+"""Relative, and absolute as a fraction of the size of the outputs."""
+
+_COARSE: Final = 10.0
+"""How many times the elementwise tolerance of the largest element a result may be away from that
+of another backend: a wrapper that mixes up its arguments is away by far more."""
+
+
+class Trial:
+    """A call of a public function with one dtype on one device.
+
+    Parameters
+    ----------
+    subject : Subject
+        The device, as users know it.
+    samples : FunctionSamples
+        The function.
+    one : FunctionCall
+        The call.
+    dtype : DType or None
+        The dtype that is tried; None for the defaults of the device.
+    """
+
+    def __init__(
+        self, subject: Subject, samples: FunctionSamples, one: FunctionCall, dtype: DType | None
+    ) -> None:
+        self.subject = subject
+        self.samples = samples
+        self.one = one
+        self.dtype = dtype
+        self._main = main_kind(one)
+
+    @property
+    def device(self) -> Device:
+        """The device as users know it."""
+        device = self.subject.handle
+        if device is None:
+            raise Failure(f"{self.subject} is no device that users know")
+        return device
+
+    def __str__(self) -> str:
+        with_dtype = f" with {self.dtype}" if self.dtype else ""
+        return f"burn.{self.samples.name} ({self.one.note}){with_dtype}"
+
+    def converted(self, array: Array) -> Array:
+        """An array of the call in the dtype that its tensor has."""
+        kind = array.dtype.kind
+        dtype = self.dtype
+        if dtype is None or kind != self._main:
+            part = float32 if dtype is None or not dtype.is_complex else dtype.component
+            defaults = {"c": complex64, "f": part, "i": self.subject.index_dtype}
+            dtype = defaults.get(kind)
+        with np.errstate(all="ignore"):
+            return array if dtype is None else array.astype(dtype.numpy)
+
+    def map(self, function: Callable[[Array], Any]) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments with each array replaced, and placeholders filled in."""
+
+        def replace(value: Any) -> Any:
+            return self.dtype if value is TESTED_DTYPE else map_arguments(function, value)
+
+        keywords = {name: replace(value) for name, value in self.one.keywords.items()}
+        return [replace(value) for value in self.one.arguments], keywords
+
+    def tensor(self, array: Array) -> Tensor:
+        """A tensor for an array of the call, in its layout."""
+        primitive = self.subject.upload(self.converted(array), array)
+        return dispatch.wrap(primitive, self.device.type_of(primitive))
+
+    def run(self, replace: Callable[[Array], Any] | None = None) -> Any:
+        """Call the function; `replace` gives the tensor for each array."""
+        arguments, keywords = self.map(self.tensor if replace is None else replace)
+        if "device" not in keywords and needs_device(self.samples.name, self.one):
+            keywords["device"] = self.device
+        with _seeded(self.device):
+            return public_function(self.samples.name)(*arguments, **keywords)
+
+    def reference(self, values: Sequence[Array] | None = None) -> list[Any]:
+        """What the reference gives, flat, for other values of the arrays that are tried."""
+        if self.samples.reference is None:
+            raise Failure(f"{self} has no reference")
+        arguments, keywords = self.map(self._replaced(values))
+        with np.errstate(all="ignore"):
+            return flat(self.samples.reference(*arguments, **keywords))
+
+    def _replaced(self, values: Sequence[Array] | None) -> Callable[[Array], Array]:
+        if values is None:
+            return lambda array: widened(self.converted(array))
+        rest = iter(values)
+        return lambda array: (
+            next(rest) if array.dtype.kind == "f" else widened(self.converted(array))
+        )
+
+    @property
+    def floats(self) -> list[Array]:
+        """The float arrays of the call, widened."""
+        arrays = arrays_in([*self.one.arguments, self.one.keywords])
+        return [widened(self.converted(one)) for one in arrays if one.dtype.kind == "f"]
+
+
+def main_kind(one: FunctionCall) -> str:
+    """The strongest kind of NumPy's among the arrays of a call; "" for none."""
+    kinds = {array.dtype.kind for array in arrays_in([*one.arguments, one.keywords])}
+    return next((kind for kind in _STRONGEST_FIRST if kind in kinds), "")
+
+
+def needs_device(name: str, one: FunctionCall) -> bool:
+    """Whether a call creates a tensor of no other, so that it must be told the device."""
+    if main_kind(one):
+        return False
+    return "device" in inspect.signature(public_function(name)).parameters
+
+
+def tried_dtypes(
+    subject: Subject, samples: FunctionSamples, one: FunctionCall
+) -> list[DType | None]:
+    """The dtypes with which a call is tried on a device.
+
+    Without a reference that is one: the samples of the op try the others.
+    """
+    main = main_kind(one)
+    kinds = one.kinds or {"c": Kind.COMPLEX, "f": Kind.FLOAT}.get(main)
+    if kinds is None:
+        return [None] if _can(subject, samples, one, None) else []
+    dtypes = [
+        dtype
+        for dtype in DType.members()
+        if dtype.kind in kinds and _can(subject, samples, one, dtype)
+    ]
+    if samples.reference is None:
+        typical = {float32, complex64, subject.index_dtype}
+        dtypes = [dtype for dtype in dtypes if dtype in typical] or dtypes[:1]
+    return [*dtypes]
+
+
+def _can(
+    subject: Subject, samples: FunctionSamples, one: FunctionCall, dtype: DType | None
+) -> bool:
+    """Whether a device has all dtypes of a call."""
+    used = [value for value in one.keywords.values() if isinstance(value, DType)]
+    used += [value for value in one.arguments if isinstance(value, DType)]
+    used += [] if dtype is None else [dtype]
+    if samples.needs_complex:
+        used.append(complex128 if dtype is float64 else complex64)
+    if any(array.dtype.kind == "c" for array in arrays_in([*one.arguments, one.keywords])):
+        used.append(complex64 if dtype is None else dtype)
+    return all(map(subject.supports, used))
+
+
+def check_function(
+    subject: Subject, samples: FunctionSamples, one: FunctionCall, dtype: DType | None
+) -> float | None:
+    """Compare the results of a call with the reference, or with those of another backend.
+
+    Returns
+    -------
+    float or None
+        The largest error as a fraction of what is allowed; None where results must be equal.
+    """
+    trial = Trial(subject, samples, one, dtype)
+    with hostile_settings():
+        found = [_read(value) for value in flat(trial.run())]
+    if samples.reference is None:
+        _compare_backends(trial, found)
+        return None
+    expected = trial.reference()
+    arguments, keywords = trial.map(lambda array: widened(trial.converted(array)))
+    with np.errstate(all="ignore"):
+        terms = samples.terms(*arguments, **keywords) if samples.terms else None
+        magnitude = samples.magnitude(*arguments, **keywords) if samples.magnitude else 0.0
+    if len(found) != len(expected):
+        raise Failure(f"{trial} gives {len(found)} results, not {len(expected)}")
+    worst = None
+    for index, (actual, right) in enumerate(zip(found, expected, strict=True)):
+        what = f"{trial}: result {index}" if len(found) > 1 else str(trial)
+        if not isinstance(actual, np.ndarray):
+            if actual != right:
+                raise Failure(f"{what} is {actual!r}, not {right!r}")
+            continue
+        _check_dtype(what, trial, actual, np.asarray(right))
+        found_dtype = DType.of(actual.dtype)
+        comparison = compare(
+            actual,
+            right,
+            found_dtype,
+            exact=samples.exact,
+            terms=terms,
+            magnitude=magnitude,
+        )
+        if comparison.text:
+            raise Failure(f"{what}: {comparison.text}", worst=comparison.worst)
+        if comparison.worst is not None:
+            worst = max(worst or 0.0, comparison.worst)
+    return worst
+
+
+def _check_dtype(what: str, trial: Trial, actual: Array, expected: Array) -> None:
+    """See that a result is of the kind of its reference; floats have the dtype that is tried."""
+    found = DType.of(actual.dtype)
+    sorts = {"b": found.is_bool, "f": found.is_float, "c": found.is_complex}
+    if not sorts.get(expected.dtype.kind, found.is_integer):
+        raise Failure(f"{what} has dtype {found}, where the reference gives {expected.dtype}")
+    tried = trial.dtype
+    is_given = any(isinstance(value, DType) for value in trial.one.keywords.values())
+    if tried is None or is_given or not (tried.is_float or tried.is_complex):
+        return
+    if (found.is_float or found.is_complex) and found.component is not tried.component:
+        raise Failure(f"{what} has dtype {found} for arguments of {tried}")
+
+
+def _compare_backends(trial: Trial, found: list[Any]) -> None:
+    """Compare with the results of the reference device, where it has the dtypes."""
+    reference = _reference_subject()
+    if not _can(reference, trial.samples, trial.one, trial.dtype):
+        return
+    other = Trial(reference, trial.samples, trial.one, trial.dtype)
+    expected = [_read(value) for value in flat(other.run())]
+    if len(found) != len(expected):
+        raise Failure(f"{trial} gives {len(found)} results, not {len(expected)}")
+    for actual, right in zip(found, expected, strict=True):
+        if not isinstance(actual, np.ndarray):
+            if not (actual == right or isinstance(actual, (DType, Device))):
+                raise Failure(f"{trial} gives {actual!r}, not {right!r}")
+            continue
+        expect_near(str(trial), actual, right)
+
+
+def expect_near(what: str, actual: Array, expected: Array) -> None:
+    """Fail unless two results agree but for what two ways to compute them differ by."""
+    if actual.shape != expected.shape:
+        raise Failure(f"{what} has shape {actual.shape}, not {expected.shape}")
+    dtype = DType.of(actual.dtype)
+    if not (dtype.is_float or dtype.is_complex):
+        text = compare(actual, expected, dtype).text
+    else:
+        wide = np.complex128 if dtype.is_complex else np.float64
+        x, y = actual.astype(wide), expected.astype(wide)
+        relative, absolute = ELEMENTWISE[dtype.component]
+        finite = np.abs(y[np.isfinite(y)])
+        size = float(finite.max()) if finite.size else 0.0
+        with np.errstate(all="ignore"):
+            near = (x == y) | (np.isnan(x) & np.isnan(y))
+            near |= np.abs(x - y) <= _COARSE * max(absolute, relative * size)
+        text = "" if near.all() else f"got {actual}, expected {expected}"
+    if text:
+        raise Failure(f"{what}: {text}")
+
+
+_subjects: Final[list[Subject]] = []
+
+
+def _reference_subject() -> Subject:
+    if not _subjects:
+        _subjects.append(Subject.of(reference_device()))
+    return _subjects[0]
+
+
+# Gradients.
+
+
+def has_gradient(samples: FunctionSamples, one: FunctionCall) -> bool:
+    """Whether the gradients of a call can be compared with differences of its reference."""
+    if samples.reference is None or not one.differentiable or main_kind(one) != "f":
+        return False
+    arrays = list(arrays_in([*one.arguments, one.keywords]))
+    return all(bool(np.isfinite(array).all()) for array in arrays)
+
+
+def check_function_gradients(
+    subject: Subject, samples: FunctionSamples, one: FunctionCall
+) -> float | None:
+    """Compare the gradients of a call with central differences of its reference.
+
+    Returns
+    -------
+    float or None
+        The largest error as a fraction of what is allowed.
+    """
+    dtype = gradient_dtype(subject)
+    trial = Trial(subject, samples, one, dtype)
+    values = trial.floats
+    weights = _weights(trial)
+    if not weights:
+        return None
+    gradients = [one.numpy() for one in _gradients(trial, values, weights)]
+    relative, absolute = _FIRST_TOLERANCE[dtype]
+    size = _size(trial)
+    worst = 0.0
+    for which, gradient in enumerate(gradients):
+        for index in range(values[which].size):
+            ends = []
+            for step in (_STEP, -_STEP):
+                moved = [value.copy() for value in values]
+                moved[which].flat[index] += step
+                ends.append(_products(trial.reference(moved), weights))
+            slope = float(np.sum(ends[0] - ends[1])) / (2.0 * _STEP)
+            found = float(gradient.flat[index])
+            error = abs(found - slope) / (relative * abs(slope) + absolute * max(1.0, size))
+            if not error <= 1.0:
+                raise Failure(
+                    f"{trial}: the gradient of array {which} at element {index} is {found:.9g}, "
+                    f"where central differences of the reference give {slope:.9g}",
+                    worst=error,
+                )
+            worst = max(worst, error)
+    return worst
+
+
+def check_function_second_gradients(
+    subject: Subject, samples: FunctionSamples, one: FunctionCall
+) -> float | None:
+    """Compare the second derivative along one direction with differences of the reference.
+
+    Returns
+    -------
+    float or None
+        The error as a fraction of what is allowed.
+    """
+    dtype = gradient_dtype(subject)
+    trial = Trial(subject, samples, one, dtype)
+    values = trial.floats
+    weights = _weights(trial)
+    if not weights or not any(value.size for value in values):
+        return None
+    directions = [
+        floats(*value.shape, low=0.5, high=1.5, phase=0.3 + 0.2 * index)
+        for index, value in enumerate(values)
+    ]
+    constants = [_constant(trial, one) for one in directions]
+
+    def along(*tensors: Tensor) -> Any:
+        gradients = burn.grad(_loss(trial, weights), tuple(range(len(tensors))))(*tensors)
+        pairs = zip(gradients, constants, strict=True)
+        return _total([burn.sum(gradient * other) for gradient, other in pairs])
+
+    tensors = [_constant(trial, value) for value in values]
+    second = burn.grad(along, tuple(range(len(tensors))))(*tensors)
+    found = sum(
+        float(np.sum(gradient.numpy().astype(np.float64) * direction))
+        for gradient, direction in zip(second, directions, strict=True)
+    )
+    parts = []
+    for step in (_SECOND_STEP, 0.0, -_SECOND_STEP):
+        pairs = zip(values, directions, strict=True)
+        moved = [value + step * direction for value, direction in pairs]
+        parts.append(_products(trial.reference(moved), weights))
+    curvature = float(np.sum((parts[0] - parts[1]) - (parts[1] - parts[2]))) / _SECOND_STEP**2
+    relative, absolute = _SECOND_TOLERANCE[dtype]
+    allowed = relative * abs(curvature) + absolute * max(1.0, _size(trial))
+    error = abs(found - curvature) / allowed
+    if not error <= 1.0:
+        raise Failure(
+            f"{trial}: the second derivative along a direction is {found:.9g}, "
+            f"where differences of the reference give {curvature:.9g}",
+            worst=error,
+        )
+    return error
+
+
+def _weights(trial: Trial) -> list[Array | None]:
+    """What the elements of each float result count, None for other results; empty without any."""
+    weights = [
+        floats(*np.shape(one), low=0.5, high=1.5, phase=0.1 + 0.2 * index)
+        if np.asarray(one).dtype.kind == "f"
+        else None
+        for index, one in enumerate(trial.reference())
+    ]
+    return weights if any(weight is not None for weight in weights) else []
+
+
+def _products(results: Sequence[Any], weights: Sequence[Array | None]) -> Array:
+    """All float results times their weights, in one row."""
+    pairs = zip(results, weights, strict=True)
+    return np.concatenate([np.ravel(x * weight) for x, weight in pairs if weight is not None])
+
+
+def _size(trial: Trial) -> float:
+    """Largest magnitude of a float result."""
+    arrays = [np.abs(one) for one in trial.reference() if np.asarray(one).dtype.kind == "f"]
+    return max([float(np.max(one, initial=0.0)) for one in arrays], default=0.0)
+
+
+def _constant(trial: Trial, value: Array) -> Tensor:
+    return burn.asarray(value, dtype=gradient_dtype(trial.subject), device=trial.device)
+
+
+def _loss(trial: Trial, weights: Sequence[Array | None]) -> Callable[..., Any]:
+    """The call as a function of its float tensors, with one number as its result."""
+
+    def loss(*tensors: Tensor) -> Any:
+        rest = iter(tensors)
+        results = trial.run(
+            lambda array: next(rest) if array.dtype.kind == "f" else trial.tensor(array)
+        )
+        return _total(
+            [
+                burn.sum(result * _constant(trial, weight))
+                for result, weight in zip(flat(results), weights, strict=True)
+                if weight is not None
+            ]
+        )
+
+    return loss
+
+
+def _total(terms: Sequence[Tensor]) -> Any:
+    total: Any = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+def _gradients(
+    trial: Trial, values: Sequence[Array], weights: Sequence[Array | None]
+) -> list[Tensor]:
+    tensors = [_constant(trial, value) for value in values]
+    function = burn.grad(_loss(trial, weights), tuple(range(len(tensors))))
+    return list(function(*tensors))
+
+
+# Transforms.
+
+
+def check_function_batched(
+    subject: Subject, samples: FunctionSamples, one: FunctionCall, dtype: DType | None
+) -> None:
+    """Compare a call under ``burn.vmap`` with one call for each example."""
+    trial = Trial(subject, samples, one, dtype)
+    arrays = list(arrays_in(trial.map(lambda array: array)))
+    examples = [[array, _other(array)] for array in arrays]
+    separate = [
+        [_read(value) for value in flat(trial.run(_in_order(trial, [two[k] for two in examples])))]
+        for k in range(2)
+    ]
+    stacked = [burn.stack([trial.tensor(array) for array in two]) for two in examples]
+    mapped = burn.vmap(lambda *tensors: trial.run(_given(tensors)), fallback=False)(*stacked)
+    together = [_read(value) for value in flat(mapped)]
+    for number, results in enumerate(separate):
+        for actual, expected in zip(together, results, strict=True):
+            if isinstance(actual, np.ndarray):
+                expect_near(f"{trial} under burn.vmap", actual[number], expected)
+
+
+def check_function_compiled(
+    subject: Subject, samples: FunctionSamples, one: FunctionCall, dtype: DType | None
+) -> None:
+    """Compare a call in a compiled program with the same call outside."""
+    trial = Trial(subject, samples, one, dtype)
+    arrays = list(arrays_in(trial.map(lambda array: array)))
+    expected = [_read(value) for value in flat(trial.run())]
+    program = burn.compile(lambda *tensors: trial.run(_given(tensors)))
+    found = [_read(value) for value in flat(program(*map(trial.tensor, arrays)))]
+    for actual, right in zip(found, expected, strict=True):
+        if isinstance(actual, np.ndarray):
+            expect_near(f"{trial} compiled", actual, right)
+
+
+def _other(array: Array) -> Array:
+    """Another example: numbers that are not indices or masks are multiplied by 0.5."""
+    return array * 0.5 if array.dtype.kind in "fc" else array
+
+
+def _given(tensors: Sequence[Tensor]) -> Callable[[Array], Tensor]:
+    rest = iter(tensors)
+
+    def given(array: Array) -> Tensor:
+        del array
+        return next(rest)
+
+    return given
+
+
+def _in_order(trial: Trial, arrays: Sequence[Array]) -> Callable[[Array], Tensor]:
+    rest = iter(arrays)
+
+    def ordered(array: Array) -> Tensor:
+        del array
+        return trial.tensor(next(rest))
+
+    return ordered
+
+
+# Results.
+
+
+def flat(result: Any) -> list[Any]:
+    """Everything in a result that is no tuple, list or dict."""
+    if isinstance(result, (tuple, list)):
+        return [part for one in result for part in flat(one)]
+    if isinstance(result, dict):
+        return flat(list(result.values()))
+    return [result]
+
+
+def tensors_in(result: Any) -> list[Any]:
+    """The tensors in a result."""
+    return [one for one in flat(result) if isinstance(one, burn.Tensor)]
+
+
+def _read(value: Any) -> Any:
+    """A tensor as an array; everything else as it is."""
+    return dispatch.to_data(value).array if isinstance(value, burn.Tensor) else value
+
+
+@contextmanager
+def _seeded(device: Device) -> Iterator[None]:
+    """Context in which a device draws the same numbers each time; its generator is put back."""
+    key = device.generator
+    state = get_state(key)
+    set_state(key, GeneratorState(7, 0))
+    try:
+        yield
+    finally:
+        set_state(key, state)
