@@ -300,6 +300,17 @@ def test_devices_are_listed_by_backend_type_and_dtype(mock):
     assert set(names()) >= {"cpu:0", "strict:0", *names("mock")}
     with pytest.raises(burn.DTypeError, match="unknown dtype"):
         names(dtype="float31")
+    assert names("mock/fast:1") == ["mock/fast:1"]
+    assert names(["cpu", "mock/slow"]) == names({"mock/slow", "cpu"})
+    assert set(names(["cpu", "mock/slow"])) == {"cpu:0", "mock/slow:0"}
+    assert names("mock", type=("slow", "fast")) == names("mock")
+    assert names(("mock", "cpu"), type={"slow"}, dtype=["bool", burn.float32]) == ["mock/slow:0"]
+    assert names("mock", dtype=("float32", "float64")) == names("mock/fast")
+    assert names([]) == names(type=()) == []
+    assert names(dtype=[]) == names()
+    for filters in ({"backend": 3}, {"type": [3]}, {"dtype": 3}):
+        with pytest.raises(burn.OperandTypeError, match=r"Device\.enumerate: "):
+            names(**filters)
 
 
 def test_a_dtype_that_only_the_library_knows_is_asked_of_the_library():

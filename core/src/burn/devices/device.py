@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -14,12 +15,13 @@ from burn.devices._spelling import Spelling, parse, spelled
 from burn.devices._tensor_type import forget_plans
 from burn.devices._transforms import AUTODIFF
 from burn.devices.default import default, fallbacks, preferred
-from burn.devices.ranking import ranked
+from burn.devices.ranking import ranked, spellings
 from burn.devices.settings import DeviceSettings, changed_settings
 from burn.dtype import DType, DTypeUsage, int32, int64
 from burn.errors import (
     ArgumentError,
     DeviceUnavailableError,
+    OperandTypeError,
     PluginError,
 )
 from burn.generator import Key as GeneratorKey, seed as seed_generator
@@ -314,42 +316,51 @@ class Device(OpenedDevice):
     @classmethod
     def enumerate(
         cls,
-        backend: str | None = None,
+        backend: str | Iterable[str] | None = None,
         *,
-        type: str | None = None,
-        dtype: DType | str | None = None,
+        type: str | Iterable[str] | None = None,
+        dtype: DType | str | Iterable[DType | str] | None = None,
     ) -> list[Device]:
         """Every device that is there, of all types, in the order in which a default is chosen.
 
+        A device is listed if it passes all filters; each filter is one value, or several.
+
         Parameters
         ----------
-        backend : str, optional
-            Only devices of this backend, or of one type of it: ``"torch"``, ``"torch/cuda"``.
-        type : str, optional
-            Only devices of this type, of whichever backend.
-        dtype : DType or str, optional
-            Only devices that compute with this dtype. Backends that cannot say without their
-            library are loaded, and left out if they cannot be.
+        backend : str or iterable of str, optional
+            Only devices of this backend, of one type of it, or this device: ``"torch"``,
+            ``"torch/cuda"``, ``"torch/cuda:1"``. Of several: of any of them.
+        type : str or iterable of str, optional
+            Only devices of this type, of whichever backend. Of several: of any of them.
+        dtype : DType, str, or iterable of them, optional
+            Only devices that compute with this dtype. Of several: with all of them. Backends that
+            cannot say without their library are loaded, and left out if they cannot be.
+
+        Raises
+        ------
+        OperandTypeError
+            If a filter is neither a name nor an iterable of names.
+        DTypeError
+            If there is no such dtype.
 
         Examples
         --------
         >>> import burn
         >>> burn.Device.enumerate("cpu")
         [Device('cpu:0')]
-        >>> burn.Device.enumerate("cpu", dtype=burn.bfloat16)
+        >>> burn.Device.enumerate({"cpu", "abacus"}, dtype=[burn.bfloat16, burn.float64])
         [Device('cpu:0')]
         >>> burn.Device.enumerate(type="abacus")
         []
         """
-        name, slash, type_of_it = (None, "", "") if backend is None else backend.partition("/")
-        wanted = None if dtype is None else DType.of(dtype)
+        backends, types = _names(backend, "backend"), _names(type, "type")
+        wanted = [DType.of(one) for one in _values(dtype, "dtype")]
         return [
-            device
-            for device in (_handle(entry, info.type, info.index) for entry, info in ranked())
-            if name in (None, device.backend_name)
-            and (not slash or device.type == type_of_it)
-            and type in (None, device.type)
-            and (wanted is None or device._computes_with(wanted))
+            _handle(entry, info.type, info.index)
+            for entry, info in ranked()
+            if (backend is None or backends & spellings(entry, info.type, info.index))
+            and (type is None or info.type in types)
+            and all(_handle(entry, info.type, info.index)._computes_with(one) for one in wanted)
         ]
 
     def _computes_with(self, dtype: DType) -> bool:
@@ -393,6 +404,32 @@ class Device(OpenedDevice):
     def fallbacks() -> list[str]:
         """What the last automatic choice passed over because it failed, and why."""
         return list(fallbacks())
+
+
+def _values(given: Any, what: str) -> list[Any]:
+    """The values of a filter: none, one or several."""
+    if given is None or isinstance(given, str):
+        return [] if given is None else [given]
+    if not isinstance(given, Iterable):
+        raise OperandTypeError(
+            f"{what} is an object of type {type(given).__name__}",
+            hint=f"Give one {what}, or a list or set of them",
+            operation="Device.enumerate",
+        )
+    return list(given)
+
+
+def _names(given: Any, what: str) -> set[str]:
+    """The names of a filter."""
+    found = _values(given, what)
+    wrong = [one for one in found if not isinstance(one, str)]
+    if wrong:
+        raise OperandTypeError(
+            f"{what} has an object of type {type(wrong[0]).__name__} among its names",
+            hint='Names are strings, such as "torch" and "torch/cuda"',
+            operation="Device.enumerate",
+        )
+    return set(found)
 
 
 _alive: Final[weakref.WeakValueDictionary[int, Device]] = weakref.WeakValueDictionary()

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from burn.plugins import BackendEntry, DeviceInfo, describe, install_hint, registry
 
-__all__ = ["Rank", "failures", "nothing_there", "rank", "ranked"]
+__all__ = ["Rank", "failures", "nothing_there", "rank", "ranked", "spellings"]
 
 Rank: TypeAlias = tuple[int, int, int, str]
 """Index in ``BURN_DEVICE_PRIORITY``, index in the default order, declared priority, name."""
@@ -58,6 +58,12 @@ def rank(entry: BackendEntry, info: DeviceInfo) -> Rank:
     return _rank(_preferred(), entry, info.type, info.index)
 
 
+def spellings(entry: BackendEntry, type_: str, index: int) -> set[str]:
+    """What names a device: its backend, its type there, and itself."""
+    names = {entry.name, f"{entry.name}/{type_}", f"{entry.name}/{type_}:{index}"}
+    return names | {f"{entry.name}:{index}"} if len(entry.spec.device_types) == 1 else names
+
+
 def _types(entry: BackendEntry) -> list[str]:
     """Device types of a backend that failed, perhaps because this is what it gets wrong."""
     types = entry.spec.device_types
@@ -72,10 +78,8 @@ def _preferred() -> list[str]:
 
 
 def _rank(preferred: list[str], entry: BackendEntry, type_: str, index: int) -> Rank:
-    spellings = {entry.name, f"{entry.name}/{type_}", f"{entry.name}/{type_}:{index}"}
-    if len(entry.spec.device_types) == 1:
-        spellings.add(f"{entry.name}:{index}")
-    indices = [index for index, name in enumerate(preferred) if name in spellings]
+    own = spellings(entry, type_, index)
+    indices = [index for index, name in enumerate(preferred) if name in own]
     wish = min(indices, default=len(preferred))
     return wish, _default_index(entry, type_), -_priority(entry, type_), entry.name
 
