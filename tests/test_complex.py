@@ -17,6 +17,13 @@ def tensor(values, **options):
     return burn.asarray(values, device=CPU, **options)
 
 
+def wide(array, device):
+    """A tensor of 64 or 128 bits, on a device that has them."""
+    if not device.supports_dtype("complex128"):
+        pytest.skip(f"{device} has no complex128")
+    return burn.asarray(array, device=device)
+
+
 Z = [[1 + 2j, -0.5j, 3.0], [0.0, -1 - 1j, 2 - 3j]]
 
 
@@ -222,31 +229,56 @@ SIGNALS = [
 ]
 
 
+@pytest.mark.parametrize("device", WITH_COMPLEX, ids=str)
 @pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
 @pytest.mark.parametrize("signal", SIGNALS, ids=["real", "complex"])
 @pytest.mark.parametrize("name", ["fft", "ifft", "irfft", "hfft", "rfft", "ihfft"])
-def test_transforms_are_numpys(name, signal, norm):
+def test_transforms_are_numpys(name, signal, norm, device):
     if name in ("rfft", "ihfft") and np.iscomplexobj(signal):
         return
     for options in ({}, {"axis": 0}, {"n": 3}, {"n": 7, "axis": -1}):
-        ours = getattr(burn.fft, name)(tensor(signal), norm=norm, **options)
+        ours = getattr(burn.fft, name)(wide(signal, device), norm=norm, **options)
         numpys = getattr(np.fft, name)(signal, norm=norm, **options)
         assert ours.shape == numpys.shape
+        assert ours.device is device
         assert ours.dtype.numpy == numpys.dtype
         assert np.allclose(ours.numpy(), numpys, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("device", WITH_COMPLEX, ids=str)
 @pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
 @pytest.mark.parametrize("signal", SIGNALS, ids=["real", "complex"])
 @pytest.mark.parametrize("name", ["fftn", "ifftn", "rfftn", "irfftn"])
-def test_transforms_along_several_axes_are_numpys(name, signal, norm):
+def test_transforms_along_several_axes_are_numpys(name, signal, norm, device):
     if name == "rfftn" and np.iscomplexobj(signal):
         return
     for options in ({}, {"axes": (0,)}, {"s": (4, 6), "axes": (0, 1)}, {"axes": (1, 0)}):
-        ours = getattr(burn.fft, name)(tensor(signal), norm=norm, **options)
+        ours = getattr(burn.fft, name)(wide(signal, device), norm=norm, **options)
         numpys = getattr(np.fft, name)(signal, norm=norm, **options)
         assert ours.dtype.numpy == numpys.dtype
         assert np.allclose(ours.numpy(), numpys, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("device", WITH_COMPLEX, ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_transforms_solve_the_equation_of_poisson(dtype, device):
+    """By ``-(k**2 + l**2)`` times the spectrum, which is exact for waves with whole k and l."""
+    if not device.supports_dtype(dtype):
+        pytest.skip(f"{device} has no {dtype}")
+    n, m = 30, 32
+    x, y = np.meshgrid(*[np.arange(k) * (2 * np.pi / k) for k in (n, m)], indexing="ij")
+    wave, swell = np.sin(3 * x) * np.cos(5 * y), np.cos(2 * x + 7 * y)
+    right = burn.asarray(-34 * wave - 53 * swell, dtype=dtype, device=device)
+    k = burn.fft.fftfreq(n, d=1 / n, dtype=dtype, device=device)[:, None]
+    for spectrum, inverse, frequencies in (
+        (burn.fft.fftn, burn.fft.ifftn, burn.fft.fftfreq),
+        (burn.fft.rfftn, burn.fft.irfftn, burn.fft.rfftfreq),
+    ):
+        squares = k**2 + frequencies(m, d=1 / m, dtype=dtype, device=device) ** 2
+        squares[0, 0] = 1.0  # the mean is free
+        solution = burn.real(inverse(-spectrum(right) / squares))
+        tolerance = 2e-6 if dtype == "float32" else 1e-14
+        np.testing.assert_allclose(solution.numpy(), wave + swell, atol=tolerance)
 
 
 def test_transforms_keep_the_precision_of_the_dtype():

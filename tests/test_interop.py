@@ -37,9 +37,9 @@ def tensor(values):
     return burn.asarray(values, device=CPU)
 
 
-def same(result, expected):
+def same(result, expected, device=CPU):
     assert isinstance(result, burn.Tensor)
-    assert result.device is CPU
+    assert result.device is device
     assert result.shape == np.shape(expected)
     np.testing.assert_allclose(result.numpy(), expected, rtol=1e-9, atol=1e-9)
 
@@ -48,7 +48,6 @@ SCIPY = {
     "special.logsumexp": lambda x: scipy.special.logsumexp(x, axis=0),
     "stats.zscore": scipy.stats.zscore,
     "stats.pearsonr": lambda x: scipy.stats.pearsonr(x[:, 0], x[:, 1]).statistic,
-    "fft.fft": lambda x: scipy.fft.fft(x, axis=0),
     "integrate.trapezoid": lambda x: scipy.integrate.trapezoid(x, axis=0),
     "signal.detrend": lambda x: scipy.signal.detrend(x, axis=0),
     "cluster.vq.whiten": scipy.cluster.vq.whiten,
@@ -58,6 +57,29 @@ SCIPY = {
 @pytest.mark.parametrize("name", SCIPY)
 def test_scipy_returns_tensors(name):
     same(SCIPY[name](tensor(POINTS)), SCIPY[name](POINTS))
+
+
+TRANSFORMS = {
+    "fft.fft": lambda x: scipy.fft.fft(x, n=7, axis=0, norm="ortho"),
+    "fft.ifftn": scipy.fft.ifftn,
+    "fft.rfft2": lambda x: scipy.fft.rfft2(x.real if isinstance(x, np.ndarray) else burn.real(x)),
+    "fft.irfft": scipy.fft.irfft,
+    "fft.hfft": lambda x: scipy.fft.hfft(x, axis=0),
+    "fft.fftshift": scipy.fft.fftshift,
+    "signal.fftconvolve": lambda x: scipy.signal.fftconvolve(x, x[:3, :2], mode="same"),
+    "signal.oaconvolve": lambda x: scipy.signal.oaconvolve(x, x[:5], axes=0),
+    "signal.correlate": lambda x: scipy.signal.correlate(x, x[:2], method="fft"),
+    "signal.hilbert2": lambda x: scipy.signal.hilbert2(
+        x.real if isinstance(x, np.ndarray) else burn.real(x)
+    ),
+}
+
+
+@pytest.mark.parametrize("device", burn.Device.enumerate(dtype="complex128"), ids=str)
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_scipy_transforms_tensors_on_their_device(name, device):
+    points = POINTS * (1 + 0.3j) ** np.arange(4)
+    same(TRANSFORMS[name](burn.asarray(points, device=device)), TRANSFORMS[name](points), device)
 
 
 @pytest.fixture

@@ -197,7 +197,7 @@ class OpenClDevice(
         self, make: Callable[..., Iterable[np.ndarray[Any, Any]]], *arguments: Hashable
     ) -> list[Buffer]:
         """The arrays that `make` computes on the host, as buffers."""
-        made = [np.ascontiguousarray(one) for one in make(*arguments)]
+        made = [np.asarray(one, order="C") for one in make(*arguments)]
         return [self.from_data(TensorData(one), self.device) for one in made]
 
     def __repr__(self) -> str:

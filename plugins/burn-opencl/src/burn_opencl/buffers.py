@@ -178,6 +178,20 @@ class Buffer:
         """Whether the elements are in row-major order without gaps."""
         return is_row_major(self.shape, self.strides)
 
+    @property
+    def parts(self) -> Buffer:
+        """A real view of complex numbers: their two parts along a last axis."""
+        strides = tuple([2 * stride for stride in self.strides])
+        dtype = self.dtype.component
+        return Buffer(
+            self.memory, (*self.shape, 2), dtype, (*strides, 1), 2 * self.offset, self.owner
+        )
+
+    def of_parts(self, dtype: DType) -> Buffer:
+        """The complex numbers whose two parts are neighbours along the last axis."""
+        strides = tuple([stride // 2 for stride in self.strides[:-1]])
+        return Buffer(self.memory, self.shape[:-1], dtype, strides, self.offset // 2, self.owner)
+
     def viewed(self, shape: Shape, strides: tuple[int, ...], offset: int | None = None) -> Buffer:
         """Another tensor in the same memory."""
         start = self.offset if offset is None else offset
@@ -189,6 +203,10 @@ class Buffer:
         return self.viewed(
             tuple([shape[axis] for axis in axes]), tuple([strides[axis] for axis in axes])
         )
+
+    def at(self, index: int) -> Buffer:
+        """A view of the elements at an index of the first axis."""
+        return self.viewed(self.shape[1:], self.strides[1:], self.offset + index * self.strides[0])
 
     def expanded(self, shape: Shape) -> Buffer:
         """A view with axes of length 1 repeated, by a stride of 0."""

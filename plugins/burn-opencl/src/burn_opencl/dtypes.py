@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from burn.plugin_api import DType, Kind
+from burn.plugin_api import DType, Kind, complex128
 
 if TYPE_CHECKING:
     from burn_opencl.buffers import Buffer
 
 __all__ = [
+    "COMPLEX_TYPES",
     "DTYPE_CODES",
     "SCALAR_CODE",
     "WORD_CODES",
@@ -18,29 +19,15 @@ __all__ = [
     "check_dtypes",
 ]
 
-DTYPE_CODES: Final = {
-    name: code
-    for code, name in enumerate(
-        [
-            "bool",
-            "int8",
-            "int16",
-            "int32",
-            "int64",
-            "uint8",
-            "uint16",
-            "uint32",
-            "uint64",
-            "float16",
-            "bfloat16",
-            "float32",
-            "float64",
-        ]
-    )
-}
-"""Codes of the dtypes in the kernels (``common.cl``)."""
+_CODED: Final = (
+    *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "bfloat16", "float32", "float64", "no dtype", "complex64", "complex128"),
+)
 
-SCALAR_CODE: Final = len(DTYPE_CODES)
+DTYPE_CODES: Final = {name: code for code, name in enumerate(_CODED)}
+"""Codes of the dtypes in the kernels (``common.cl``, ``complex_numbers.cl``)."""
+
+SCALAR_CODE: Final = DTYPE_CODES.pop("no dtype")
 """Stands for the dtype of an operand that is a number, or that is absent (``common.cl``)."""
 
 WORD_CODES: Final = {
@@ -51,11 +38,23 @@ WORD_CODES: Final = {
 }
 """Codes of the dtypes as which elements of so many bytes are moved unchanged."""
 
-_ACCUMULATORS: Final = {"float": "float32", "double": "float64", "long": "int64", "ulong": "uint64"}
+COMPLEX_TYPES: Final = frozenset({"float2", "double2"})
+"""C types of complex numbers."""
+
+_ACCUMULATORS: Final = {
+    "float": "float32",
+    "double": "float64",
+    "long": "int64",
+    "ulong": "uint64",
+    "float2": "complex64",
+    "double2": "complex128",
+}
 
 
 def c_type_of(dtype: DType) -> str:
-    """C type that elements of a dtype are computed in: float, double, long or ulong."""
+    """C type in which elements are computed: float, double, long, ulong, float2 or double2."""
+    if dtype.is_complex:
+        return "double2" if dtype is complex128 else "float2"
     if dtype.is_float:
         return "double" if dtype.itemsize == 8 else "float"
     return "long" if dtype.kind is Kind.INT else "ulong"

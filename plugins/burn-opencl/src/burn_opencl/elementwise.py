@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.plugin_api import REGISTRY, DType, bool_
-from burn_opencl.base import OpenClOps
 from burn_opencl.buffers import Buffer
+from burn_opencl.complex_numbers import ComplexOps, as_tensor
 from burn_opencl.dtypes import DTYPE_CODES, accumulator_dtype, c_type_of
 from burn_opencl.elementwise_variants import broadcast
 from burn_opencl.expressions import CASES
@@ -34,20 +34,24 @@ def _expression_method(name: str) -> Callable[..., Buffer]:
     def method(self: ElementwiseOps, *operands: Any, **attributes: Any) -> Buffer:
         launcher = self.launcher
         if not attributes and all(one.__class__ is Buffer for one in operands):
-            result = None if op.attributes else launcher.apply(name, operands)
-            if result is not None:
-                return result
+            ready = None if op.attributes else launcher.apply(name, operands)
+            if ready is not None:
+                return ready
         dtype = _common_dtype(operands)
         chosen = [attributes.get(one, default) for one, default in choices.items()]
-        form = CASES[".".join([name, *chosen])].form(dtype.kind)
-        if form is None:
+        case = ".".join([name, *chosen])
+        result = CASES[case].result(dtype)
+        if result is None:
             raise TypeError(f"{name} of {dtype}")
+        if dtype.is_complex:
+            tensors = [as_tensor(self, one, dtype) for one in operands]
+            return launcher.compute(case, tensors, dtype, result)
         values = [attributes.get(one, default) for one, default in numbers.items()]
         return launcher.compute(
-            ".".join([name, *chosen]),
+            case,
             [*operands, *values],
             dtype,
-            bool_ if form.gives_bool else dtype,
+            result,
             accumulator_dtype(dtype) if values else dtype,
         )
 
@@ -77,7 +81,7 @@ def _common_dtype(operands: tuple[Any, ...]) -> DType:
     return dtype
 
 
-class ElementwiseOps(OpenClOps):
+class ElementwiseOps(ComplexOps):
     """Elementwise ops; the first ones are expressions of their operands."""
 
     add = _expression_method("add")
@@ -165,6 +169,15 @@ class ElementwiseOps(OpenClOps):
         if x.dtype is dtype:
             return x
         launcher = self.launcher
+        if x.dtype.is_complex:
+            if dtype.is_complex:
+                return self.cast(x.parts, dtype=dtype.component).of_parts(dtype)
+            if not dtype.is_bool:
+                raise TypeError(f"{x.dtype} to {dtype}")
+            return self.not_equal(x, 0.0)
+        if dtype.is_complex:
+            part = self.cast(x, dtype=dtype.component)
+            return launcher.compute("real", (part,), part.dtype, dtype)
         x = launcher.dense(x)
         out = launcher.empty(x.shape, dtype)
         source, target = DTYPE_CODES[x.dtype.name], DTYPE_CODES[dtype.name]
@@ -187,6 +200,8 @@ class ElementwiseOps(OpenClOps):
         dtype = _common_dtype((x1, x2))
         if condition.dtype is not bool_:
             raise TypeError(f"a condition of {condition.dtype}")
+        if dtype.is_complex:
+            x1, x2 = as_tensor(self, x1, dtype), as_tensor(self, x2, dtype)
         tensors = [one for one in (condition, x1, x2) if isinstance(one, Buffer)]
         out = self.launcher.empty(broadcast([one.shape for one in tensors]), dtype)
         self.launcher.move("where", (condition, x1, x2), out)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from burn.plugin_api import DType, Scalar, Shape, bool_
+from burn.plugin_api import DType, Scalar, Shape
 from burn_opencl.buffers import Buffer, Layout, expanded_strides, row_major
 from burn_opencl.dtypes import DTYPE_CODES, SCALAR_CODE, WORD_CODES, c_type_of
 from burn_opencl.elementwise_variants import (
@@ -61,14 +61,13 @@ class ElementwiseLauncher:
     ) -> tuple[_Plan, Shape, DType] | None:
         """The launch, and the shape and dtype of the result."""
         dtype = layouts[0].dtype
-        form = CASES[name].form(dtype.kind)
-        if form is None or any(one.dtype is not dtype for one in layouts):
+        result = CASES[name].result(dtype)
+        if result is None or any(one.dtype is not dtype for one in layouts):
             return None
         shape = broadcast([one.shape for one in layouts])
         size = math.prod(shape)
         if not size:
             return None
-        result = bool_ if form.gives_bool else dtype
         strides = [expanded_strides(one.shape, one.strides, shape) for one in layouts]
         plan = self._plan(
             name,
@@ -92,7 +91,8 @@ class ElementwiseLauncher:
     ) -> Buffer:
         """Apply an expression to operands of one dtype, some of which are numbers.
 
-        Numbers are rounded to `scalar_dtype`, which is `dtype` if left out.
+        Numbers are rounded to `scalar_dtype`, which is `dtype` if left out. A complex result of
+        real operands is computed as one of complex ones.
         """
         out = self.empty(
             broadcast([one.shape for one in operands if isinstance(one, Buffer)]), result
@@ -100,14 +100,19 @@ class ElementwiseLauncher:
         code, rounding = DTYPE_CODES[dtype.name], scalar_dtype or dtype
         codes = [code if isinstance(one, Buffer) else SCALAR_CODE for one in operands]
         bits = [0 if isinstance(one, Buffer) else scalar_bits(one, rounding) for one in operands]
-        self._run(name, c_type_of(dtype), operands, codes, bits, out, DTYPE_CODES[result.name])
+        c_type = c_type_of(result if result.is_complex else dtype)
+        self._run(name, c_type, operands, codes, bits, out, DTYPE_CODES[result.name])
         return out
 
     def move(self, name: str, operands: Sequence[Buffer | Scalar], out: Buffer) -> None:
         """Write an expression that only moves elements, as words of their size.
 
-        Bool operands beside operands of another dtype are conditions.
+        Bool operands beside operands of another dtype are conditions. Elements of complex128 are
+        two words, so what is moved to them has to be tensors.
         """
+        if out.dtype.itemsize not in WORD_CODES:
+            pairs = [one.expanded(out.shape) for one in operands if isinstance(one, Buffer)]
+            operands, out = [_as_words(one) for one in pairs], out.parts
         codes, bits = [], []
         for one in operands:
             if isinstance(one, Buffer):
@@ -149,10 +154,10 @@ class ElementwiseLauncher:
             # There are more axes than a kernel takes: a launch for each index of the first axis.
             for index in range(shape[0]):
                 parts = [
-                    one if view is None else _at_index(view, index)
+                    one if view is None else view.at(index)
                     for one, view in zip(operands, views, strict=True)
                 ]
-                self._run(name, c_type, parts, codes, bits, _at_index(out, index), out_code)
+                self._run(name, c_type, parts, codes, bits, out.at(index), out_code)
             return
         own = out.memory.handle
         memories = [own if one is None else one.memory.handle for one in views]
@@ -233,6 +238,6 @@ def _padded(numbers: tuple[int, ...]) -> tuple[int, ...]:
     return numbers + (0,) * (MAX_KERNEL_AXES - len(numbers))
 
 
-def _at_index(x: Buffer, index: int) -> Buffer:
-    """View of the elements at an index of the first axis."""
-    return x.viewed(x.shape[1:], x.strides[1:], x.offset + index * x.strides[0])
+def _as_words(x: Buffer) -> Buffer:
+    """The two parts of complex numbers, or a condition twice, along a last axis."""
+    return x.parts if x.dtype.is_complex else x.viewed((*x.shape, 2), (*x.strides, 0))

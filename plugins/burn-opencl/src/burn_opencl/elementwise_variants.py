@@ -73,8 +73,12 @@ def cpu_variant(codes: Numbers, lengths: Numbers, strides: Strides) -> Variant:
 
 
 def gpu_variant(codes: Numbers, lengths: Numbers, strides: Strides, offsets: Numbers) -> Variant:
-    """By vectors of four elements, by tiles that are transposed, or element by element."""
-    axis = _transposed_axis(codes, lengths, strides)
+    """By vectors of four elements, by tiles that are transposed, or element by element.
+
+    Complex numbers are vectors themselves, and go element by element.
+    """
+    is_complex = max(codes) > SCALAR_CODE
+    axis = None if is_complex else _transposed_axis(codes, lengths, strides)
     if axis is not None:
         order = (*[one for one in range(len(lengths) - 1) if one != axis], axis, len(lengths) - 1)
         lengths = tuple([lengths[one] for one in order])
@@ -85,7 +89,7 @@ def gpu_variant(codes: Numbers, lengths: Numbers, strides: Strides, offsets: Num
         items, definitions = tiles * GPU_GROUP_ITEMS, _tile_macros(codes, strides)
     else:
         items, definitions = -(-math.prod(lengths) // 4), {}
-        if _fits_vec4(codes, lengths, strides, offsets):
+        if not is_complex and _fits_vec4(codes, lengths, strides, offsets):
             definitions = _vec4_macros(codes) | _strides(codes, strides)
     definitions = {"RANK": len(lengths)} | _types(codes) | definitions
     return Variant(items, GPU_GROUP_ITEMS, definitions, lengths, strides)

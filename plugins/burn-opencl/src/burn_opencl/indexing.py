@@ -41,6 +41,9 @@ class IndexingOps(ElementwiseOps, LayoutOps):
 
     def _read(self, op: str, x: Buffer, indices: Buffer, axis: int, shape: Shape) -> Buffer:
         launcher = self.launcher
+        if x.dtype.itemsize not in WORD_CODES:  # complex128 is two words
+            words = self._read(op, x.parts, _for_parts(op, indices), axis, (*shape, 2))
+            return words.of_parts(x.dtype)
         x, indices = launcher.dense(x), launcher.dense(indices)
         out = launcher.empty(shape, x.dtype)
         error, op_number = launcher.index_error_memory(op)
@@ -98,6 +101,17 @@ class IndexingOps(ElementwiseOps, LayoutOps):
         check_dtypes(op, x, value)
         if dtype.is_bool and update in ("add", "multiply"):
             raise TypeError(f"{op} of bool with update={update!r}")
+        if dtype.is_complex:
+            if update not in ("add", "assign"):
+                if update != "multiply":
+                    raise TypeError("complex numbers have no order")
+                name = op if is_select else "scatter"
+                result: Buffer = self.ops.decomposed(
+                    name, x, indices, value, axis=axis, update=update
+                )
+                return result
+            indices = _for_parts(op, indices)
+            return self._updated(op, x.parts, indices, value.parts, axis, update).of_parts(dtype)
         launcher = self.launcher
         wide = (
             accumulator_dtype(dtype) if dtype.is_float and update in ("add", "multiply") else dtype
@@ -188,6 +202,13 @@ class IndexingOps(ElementwiseOps, LayoutOps):
 def _sizes_around(shape: Shape, axis: int, count: int) -> tuple[int, int, int, int]:
     """Sizes before an axis, along it, of the indices, and behind it."""
     return math.prod(shape[:axis]), shape[axis], count, math.prod(shape[axis + 1 :])
+
+
+def _for_parts(op: str, indices: Buffer) -> Buffer:
+    """The indices of both parts of complex numbers: those of `select` are a vector for all."""
+    if op.startswith("select"):
+        return indices
+    return indices.viewed((*indices.shape, 2), (*indices.strides, 0))
 
 
 def _check_vector(indices: Buffer) -> None:

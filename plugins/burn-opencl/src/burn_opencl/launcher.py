@@ -19,6 +19,7 @@ from burn.plugin_api import CheckedOps, DiskCache
 from burn_opencl.base import check_axis
 from burn_opencl.buffers import Buffer, Memory, Pool, row_major
 from burn_opencl.clblast import ClBlast
+from burn_opencl.dtypes import COMPLEX_TYPES
 from burn_opencl.elementwise_launcher import ElementwiseLauncher
 from burn_opencl.limits import GPU_GROUP_ITEMS, SMALL_GROUP_ITEMS
 from burn_opencl.programs import Programs
@@ -195,6 +196,8 @@ def _sizes_along(shape: Shape, axis: tuple[int, ...]) -> tuple[int, int, int]:
 
 def type_macros(c_type: str) -> dict[str, str | int]:
     """Macros by which the kernel files know the type that they compute in."""
+    if c_type in COMPLEX_TYPES:  # which `complex_numbers.cl` defines
+        return {"IS_DOUBLE": int(c_type == "double2")}
     return {
         "C": c_type,
         "IS_FLOATING": int(c_type in ("float", "double")),

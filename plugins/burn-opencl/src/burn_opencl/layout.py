@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from burn.plugin_api import DType
 from burn_opencl.base import OpenClOps, check_axis, inferred_shape
 from burn_opencl.buffers import Buffer, row_major
+from burn_opencl.complex_numbers import as_tensor
 from burn_opencl.dtypes import DTYPE_CODES, c_type_of
 from burn_opencl.scalars import signed_scalar_bits, storage_bits
 
@@ -86,6 +87,8 @@ class LayoutOps(OpenClOps):
             if value.dtype is not x.dtype:
                 raise TypeError(f"{value.dtype} into {x.dtype}")
             value.expanded(target.shape)  # refuses what does not broadcast
+        elif x.dtype.is_complex:
+            value = as_tensor(self, value, x.dtype)
         self.launcher.move("real", [value], target)
 
     def pad(

@@ -13,9 +13,11 @@ from burn_opencl.elementwise import ElementwiseOps
 from burn_opencl.elementwise_variants import broadcast
 from burn_opencl.gemm import Gemm, multiply_panels, multiply_tiles, split_inner
 from burn_opencl.launcher import Rows
+from burn_opencl.layout import LayoutOps
 from burn_opencl.reduction import reduce_parts
 
 if TYPE_CHECKING:
+    from burn.plugin_api import Shape
     from burn_opencl.launcher import Launcher
 
 __all__ = ["LinearAlgebraOps"]
@@ -27,7 +29,7 @@ _MAX_TERMS_PER_GPU_ITEM: Final = 512
 """Sums of more terms take an item of a GPU too long, also in small products."""
 
 
-class LinearAlgebraOps(ElementwiseOps):
+class LinearAlgebraOps(ElementwiseOps, LayoutOps):
     """Matrix products; 16-bit floats are added in float32."""
 
     def matmul(self, x1: Buffer, x2: Buffer) -> Buffer:
@@ -41,9 +43,30 @@ class LinearAlgebraOps(ElementwiseOps):
         if inner != other:
             raise ValueError(f"{x1.shape} times {x2.shape}")
         batch = broadcast([x1.shape[:-2], x2.shape[:-2]])
+        if dtype.is_complex:
+            return self._complex_matmul(x1, x2, (*batch, m, n))
         out = self.launcher.empty((*batch, m, n), dtype)
         self.matmul_into(x1, x2, out)
         return out
+
+    def _complex_matmul(self, x1: Buffer, x2: Buffer, shape: Shape) -> Buffer:
+        """Real parts times `x2`, and imaginary parts times ``i * x2``: two real products, added.
+
+        Both add in the same order, so the product of a matrix and its adjoint is hermitian.
+        """
+        launcher, dtype = self.launcher, x1.dtype
+        if x1.is_dense and len(x2.shape) == 2:
+            x1 = x1.viewed((math.prod(shape[:-1]), x1.shape[-1]), (x1.shape[-1], 1))
+        rank = max(len(x1.shape), len(x2.shape))
+        left = _with_rank(x1, rank).parts.permuted((rank, *range(rank)))
+        right = launcher.empty((2, *_with_rank(x2, rank).shape), dtype)
+        words = right.parts
+        launcher.write(words.at(0), x2.parts)
+        launcher.write(words.at(1), self.flip(self.conj(x2).parts, axes=(len(x2.shape),)))
+        columns = right.shape[-1]
+        products = self.matmul(left, self.reshape(words, shape=(*right.shape[:-1], 2 * columns)))
+        result = self.add(products.at(0), products.at(1))
+        return self.reshape(result, shape=(*shape, 2)).of_parts(dtype)
 
     def matmul_into(self, x1: Buffer, x2: Buffer, out: Buffer) -> None:
         """Write the product to new, dense memory."""
@@ -97,6 +120,12 @@ class LinearAlgebraOps(ElementwiseOps):
         multiply_tiles(launcher, product, partial, parts, chunk)
         rows = Rows(partial, product.matrices, parts, product.m * product.n)
         reduce_parts(launcher, "sum", rows, 1, parts, out)
+
+
+def _with_rank(x: Buffer, rank: int) -> Buffer:
+    """A view with axes of length 1 before the others."""
+    more = rank - len(x.shape)
+    return x.viewed((1,) * more + x.shape, (0,) * more + x.strides)
 
 
 def _batched(

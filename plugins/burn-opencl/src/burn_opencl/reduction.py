@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.plugin_api import DType, bool_
+from burn_opencl.base import check_axis
 from burn_opencl.buffers import Buffer
+from burn_opencl.complex_numbers import on_parts, slice_axis
 from burn_opencl.dtypes import DTYPE_CODES, accumulator_dtype, c_type_of
 from burn_opencl.elementwise import ElementwiseOps
 from burn_opencl.elementwise_variants import power_of_two
@@ -108,6 +110,8 @@ class ReductionOps(ElementwiseOps, LayoutOps):
         self, op: str, x: Buffer, axis: tuple[int, ...], dtype: DType, *, keepdims: bool
     ) -> Buffer:
         launcher = self.launcher
+        if x.dtype.is_complex:
+            return self._reduce_complex(op, x, axis, dtype, keepdims=keepdims)
         rows = launcher.rows_along(x, axis)
         shape = reduced_shape(x.shape, axis, keepdims=keepdims)
         if not rows.n:
@@ -127,6 +131,39 @@ class ReductionOps(ElementwiseOps, LayoutOps):
             op = {"any": "max", "all": "min"}.get(op, op)
         reduce_parts(launcher, op, rows, 1, rows.n, out)
         return out
+
+    def _reduce_complex(
+        self, op: str, x: Buffer, axis: tuple[int, ...], dtype: DType, *, keepdims: bool
+    ) -> Buffer:
+        """Sums by real and imaginary parts, products by halves, any and all by comparison."""
+        check_axis(x, *axis)
+        if op in ("any", "all"):
+            return self._reduce(op, self.not_equal(x, 0.0), axis, dtype, keepdims=keepdims)
+        if op == "prod":
+            return self._complex_product(x, axis, keepdims=keepdims)
+        if op != "sum":
+            raise TypeError("complex numbers have no order")
+
+        def added(parts: Buffer) -> Buffer:
+            return self._reduce(op, parts, axis, parts.dtype, keepdims=keepdims)
+
+        return on_parts(self.launcher, added, x)
+
+    def _complex_product(self, x: Buffer, axis: tuple[int, ...], *, keepdims: bool) -> Buffer:
+        """The product along axes: the first half times the second half, again and again."""
+        shape = reduced_shape(x.shape, axis, keepdims=keepdims)
+        for number in axis:
+            while x.shape[number] > 1:
+                length = x.shape[number]
+                half = length // 2
+                product = self.multiply(
+                    slice_axis(x, number, 0, half), slice_axis(x, number, half, 2 * half)
+                )
+                rest = slice_axis(x, number, 2 * half, length)
+                x = self.concat([product, rest], axis=number) if length % 2 else product
+        if not all(x.shape[number] for number in axis):
+            return self.full(shape=shape, fill_value=1, dtype=x.dtype, device=self.device)
+        return self.reshape(x, shape=shape)
 
     def _arg_reduce(
         self, x: Buffer, axis: int, dtype: DType, *, smallest: bool, keepdims: bool

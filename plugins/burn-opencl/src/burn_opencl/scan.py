@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any, Final
 
-from burn_opencl.base import OpenClOps, check_axis
+from burn_opencl.base import check_axis
 from burn_opencl.buffers import Buffer
+from burn_opencl.complex_numbers import on_parts, slice_axis
 from burn_opencl.dtypes import DTYPE_CODES, accumulator_dtype, c_type_of
+from burn_opencl.elementwise import ElementwiseOps
 from burn_opencl.launcher import Rows
+from burn_opencl.layout import LayoutOps
 from burn_opencl.limits import GPU_GROUP_ITEMS
 from burn_opencl.programs import text_of
 from burn_opencl.reduction import COMBINE_CODES, reduce_parts
@@ -32,15 +36,30 @@ _MIN_COLUMNS_FOR_GPU_ITEMS: Final = 32
 """With so many rows, of which so many are neighbours in memory, items of a GPU scan one each."""
 
 
-class ScanOps(OpenClOps):
+class ScanOps(ElementwiseOps, LayoutOps):
     """Scans; 16-bit floats accumulate in float32."""
 
     def cumsum(self, x: Buffer, *, axis: int) -> Buffer:
         """Parts of long rows are added in parallel."""
+        if x.dtype.is_complex:
+            check_axis(x, axis)
+            return on_parts(self.launcher, functools.partial(self.cumsum, axis=axis), x)
         return _scan(self.launcher, "sum", x, axis)
 
     def cumprod(self, x: Buffer, *, axis: int) -> Buffer:
-        """Parts of long rows are multiplied in parallel."""
+        """Parts of long rows are multiplied in parallel; complex ones in steps of doubled distance.
+
+        The steps: W. D. Hillis and G. L. Steele, "Data parallel algorithms" (1986).
+        """
+        if x.dtype.is_complex:
+            check_axis(x, axis)
+            step, length = 1, x.shape[axis]
+            while step < length:
+                later = slice_axis(x, axis, step, length)
+                product = self.multiply(later, slice_axis(x, axis, 0, length - step))
+                x = self.concat([slice_axis(x, axis, 0, step), product], axis=axis)
+                step *= 2
+            return x
         return _scan(self.launcher, "prod", x, axis)
 
     def cummax(self, x: Buffer, *, axis: int) -> Buffer:

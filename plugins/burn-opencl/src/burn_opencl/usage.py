@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from burn.plugin_api import DType, DTypeUsage, Kind, float64
+from burn.plugin_api import DType, DTypeUsage, complex128, float64
 
 __all__ = ["COMPUTED", "usage_of"]
 
-COMPUTED: Final = tuple(dtype for dtype in DType.members() if dtype.kind in Kind.REAL)
-"""Dtypes that the kernels know: all except the complex ones."""
+COMPUTED: Final = tuple(DType.members())
+"""Dtypes that the kernels know."""
 
 
 def usage_of(*, has_fp64: bool) -> Mapping[DType, DTypeUsage]:
     """Usage by dtype; 16-bit floats are computed in float32."""
     return {
-        dtype: DTypeUsage.GENERAL if has_fp64 or dtype is not float64 else DTypeUsage.NONE
+        dtype: DTypeUsage.GENERAL
+        if has_fp64 or dtype not in (float64, complex128)
+        else DTypeUsage.NONE
         for dtype in COMPUTED
     }

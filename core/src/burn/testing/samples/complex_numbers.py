@@ -80,6 +80,7 @@ def _binary() -> list[Sample]:
         sample("complex, number right", complexes(2, 3), 1.5 - 0.5j),
         sample("complex, number left", 0.5 + 2j, complexes(2, 3)),
         sample("complex, real number", complexes(2, 3), 2.5),
+        sample("complex 0-d, number", complexes(), 1.5 - 0.5j),
         sample("complex, views", transposed(complexes(3, 4)), strided(complexes(3, 4, phase=0.2))),
     ]
 
