@@ -1,5 +1,6 @@
 """Rearranging, padding, windows, triangles and grids: public functions against NumPy and torch."""
 
+import itertools
 import math
 
 import numpy as np
@@ -211,9 +212,9 @@ def test_linspace_is_that_of_numpy(num, endpoint):
         (lambda x: burn.roll(x, 1, axis=2), burn.AxisError, "roll"),
         (lambda x: burn.roll(x, (1, 2, 3), axis=(0, 1)), burn.ArgumentError, "roll"),
         (lambda x: burn.repeat(x, -1), burn.ArgumentError, "repeat"),
-        (lambda x: burn.repeat(x, [1, -1], axis=0), burn.ArgumentError, "repeat_indices"),
+        (lambda x: burn.repeat(x, [1, -1], axis=0), burn.ArgumentError, "repeat"),
         (lambda x: burn.repeat(x, [1, 2, 3], axis=0), burn.ShapeError, "repeat"),
-        (lambda x: burn.repeat(x, [0.5, 1], axis=0), burn.DTypeError, "repeat_indices"),
+        (lambda x: burn.repeat(x, [0.5, 1], axis=0), burn.DTypeError, "repeat"),
         (lambda x: burn.tile(x, (-1,)), burn.ArgumentError, "tile"),
         (lambda x: burn.tile([1], 2), burn.OperandTypeError, "tile"),
         (lambda x: burn.split(x, 2, axis=1), burn.ArgumentError, "split"),
@@ -257,3 +258,54 @@ def test_bad_input_is_an_error_that_names_the_operation(call, error, message):
     with pytest.raises(error) as caught:
         call(tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["column_stack", "dstack", "hstack", "vstack"])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3), (2, 3, 4)])
+def test_stacks_are_those_of_numpy(name, shape):
+    arrays = [filled(*shape), filled(*shape) + 1]
+    expected = getattr(np, name)(arrays)
+    same(getattr(burn, name)([tensor(one) for one in arrays]), expected)
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (1, 0), (2, 0), (-1, 1)])
+def test_turns_are_those_of_numpy(axes):
+    for k in range(-5, 6):
+        same(burn.rot90(tensor(CUBE), k, axes), np.rot90(CUBE, k, axes))
+
+
+@pytest.mark.parametrize("axes", [(-2, -1), (0, 1), (0, 2), (2, 0), (1, 0)])
+def test_vectors_on_diagonals_are_those_of_torch(axes):
+    for offset in (-2, 0, 1):
+        x = filled(2, 3)
+        expected = torch.diag_embed(torch.tensor(x), offset, *axes).numpy()
+        same(burn.diag_embed(tensor(x), offset=offset, axis1=axes[0], axis2=axes[1]), expected)
+
+
+@pytest.mark.parametrize("name", ["tril_indices", "triu_indices"])
+def test_indices_of_triangles_are_those_of_numpy(name):
+    for n, m, k in itertools.product(range(4), (None, 0, 2, 5), range(-6, 7)):
+        actual = getattr(burn, name)(n, k, m, device=CPU)
+        for one, expected in zip(actual, getattr(np, name)(n, k, m), strict=True):
+            same(one, expected)
+    with pytest.raises(burn.OutOfMemoryError, match=name):
+        getattr(burn, name)(10**15, device=CPU)
+
+
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+def test_a_sparse_grid_is_that_of_numpy(indexing):
+    vectors = [filled(length) for length in (3, 2, 4)]
+    options = {"indexing": indexing, "sparse": True}
+    ours = burn.meshgrid(*[tensor(one) for one in vectors], **options)
+    for one, expected in zip(ours, np.meshgrid(*vectors, **options), strict=True):
+        same(one, expected)
+
+
+def test_axes_are_flattened_from_one_to_another():
+    for start, end in [(0, -1), (1, 2), (0, 1), (1, 1), (-1, -1)]:
+        expected = torch.tensor(CUBE).flatten(start, end).numpy()
+        same(burn.flatten(tensor(CUBE), start, end), expected)
+        same(tensor(CUBE).flatten(start, end), expected)
+    same(burn.flatten(tensor(3.0)), [3.0])
+    with pytest.raises(burn.AxisError, match="stands after"):
+        burn.flatten(tensor(CUBE), 2, 1)

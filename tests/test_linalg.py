@@ -1,5 +1,6 @@
 """burn.linalg and the products of the main namespace against NumPy; what they refuse."""
 
+import itertools
 import math
 
 import numpy as np
@@ -428,7 +429,7 @@ SINGULAR = np.ones((2, 2))
         (linalg.inv, "inv"),
         (lambda x: linalg.solve(x, tensor(np.ones((2, 1)))), "solve"),
         (lambda x: linalg.cholesky(x - 2.0), "cholesky"),
-        (lambda x: linalg.matrix_power(x, -1), "inv"),
+        (lambda x: linalg.matrix_power(x, -1), "matrix_power"),
     ],
 )
 def test_a_matrix_that_has_no_result_is_named(call, name):
@@ -440,3 +441,142 @@ def test_a_matrix_that_has_no_result_is_named(call, name):
     assert name in str(caught.value)
     with pytest.raises(burn.ExecutionError, match="the matrix"):
         call(tensor(SINGULAR))
+
+
+@pytest.mark.parametrize("left", [True, False])
+@pytest.mark.parametrize("upper", [True, False])
+@pytest.mark.parametrize("unitriangular", [True, False])
+def test_triangles_are_solved_as_by_torch(upper, left, unitriangular):
+    options = {"upper": upper, "left": left, "unitriangular": unitriangular}
+    x, y = normal(2, 4, 4) + 4.0 * np.eye(4), normal(4, 4)
+
+    def ours(x, y):
+        return linalg.solve_triangular(x, y, **options) ** 2
+
+    def theirs(x, y):
+        return torch.linalg.solve_triangular(x, y, **options) ** 2
+
+    assert_gradients_agree(ours, theirs, x, y)
+
+
+def assert_gradients_agree(ours, theirs, *arrays):
+    """Compare a function of tensors, and its gradients, with one of torch's."""
+    tensors = [tensor(array, track=True) for array in arrays]
+    others = [torch.tensor(array, requires_grad=True) for array in arrays]
+    result, expected = ours(*tensors), theirs(*others)
+    assert_close(result.detach(), expected.detach().numpy())
+    gradients = result.sum().backward()
+    expected.sum().backward()
+    for x, other in zip(tensors, others, strict=True):
+        assert_close(x.grad(gradients), other.grad.numpy(), atol=1e-10)
+
+
+def test_a_lower_triangle_of_very_different_rows_is_solved_by_substitution():
+    x = np.tril(normal(20, 20)) * np.logspace(0, 30, 20)[:, None]
+    y = normal(20)
+    expected = scipy.linalg.solve_triangular(x, y, lower=True)
+    assert_close(linalg.solve_triangular(tensor(x), tensor(y), upper=False), expected)
+
+
+@pytest.mark.parametrize("upper", [True, False])
+def test_a_cholesky_factor_solves_the_equations_of_its_matrix(upper):
+    x, y = symmetric(2, 4, 4), normal(4, 3)
+    factor = linalg.cholesky(tensor(x), upper=upper)
+    assert_close(linalg.cholesky_solve(tensor(y), factor, upper=upper), np.linalg.solve(x, y))
+    vector = linalg.cholesky_solve(tensor(y[:, 0]), factor[0], upper=upper)
+    assert_close(vector, scipy.linalg.cho_solve((factor[0].numpy(), not upper), y[:, 0]))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [((5, 3), (5,)), ((5, 3), (5, 2)), ((3, 5), (3, 2)), ((4, 4), (4,)), ((5, 0), (5, 2))],
+)
+def test_least_squares_are_those_of_numpy(first, second):
+    x, y = normal(*first), normal(*second)
+    ours = linalg.lstsq(tensor(x), tensor(y))
+    for actual, expected in zip(ours, np.linalg.lstsq(x, y), strict=True):
+        assert actual.shape == np.shape(expected)
+        assert_close(actual, expected)
+
+
+def test_least_squares_of_a_batch_have_the_gradients_of_torch():
+    def ours(x, y):
+        return linalg.lstsq(x, y).x ** 2
+
+    def theirs(x, y):
+        return torch.linalg.lstsq(x, y).solution ** 2
+
+    assert_gradients_agree(ours, theirs, normal(2, 5, 3), normal(2, 5, 2))
+
+
+def test_of_a_matrix_without_full_rank_the_least_solution_is_found():
+    x = normal(5, 2)[:, [0, 1, 1]]
+    ours = linalg.lstsq(tensor(x), tensor(normal(5)))
+    assert ours.rank.item() == 2
+    assert_close(ours.x[1], ours.x[2].numpy())
+    assert ours.residuals.shape == (1,)  # NumPy leaves them out
+
+
+@pytest.mark.parametrize("size", [1e-3, 1.0, 10.0, 300.0])
+def test_exponentials_of_matrices_are_those_of_scipy(size):
+    x = normal(3, 3) * size / 3
+    expected = scipy.linalg.expm(x)
+    tolerance = 1e-12 * size * np.abs(expected).max()
+    assert_close(linalg.matrix_exp(tensor(x)), expected, atol=tolerance)
+    turn = np.array([[0.0, -size], [size, 0.0]])
+    expected = [[np.cos(size), -np.sin(size)], [np.sin(size), np.cos(size)]]
+    assert_close(linalg.matrix_exp(tensor(turn)), expected, atol=1e-15 * (100 + size))
+
+
+def test_exponentials_of_matrices_have_the_gradients_of_torch():
+    def ours(x):
+        return linalg.matrix_exp(x) ** 2
+
+    def theirs(x):
+        return torch.linalg.matrix_exp(x) ** 2
+
+    assert_gradients_agree(ours, theirs, normal(2, 3, 3))
+
+
+def test_a_steep_gradient_of_an_exponential_is_as_precise_as_a_flat_one():
+    x = tensor(normal(3, 3), track=True)
+    flat = x.grad(linalg.matrix_exp(x).sum().backward())
+    steep = x.grad((1e12 * linalg.matrix_exp(x)).sum().backward())
+    assert_close(steep * 1e-12, flat.numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("order", [1.0, 2.0, 3.0, math.inf])
+def test_distances_and_their_gradients_are_those_of_torch(order):
+    x, y = normal(2, 4, 3), normal(5, 3)
+    y[1] = x[0, 2]
+
+    def ours(x, y):
+        return burn.cdist(x, y, order) ** 1.5
+
+    def theirs(x, y):
+        return torch.cdist(x, y.expand(2, 5, 3), order) ** 1.5
+
+    assert_gradients_agree(ours, theirs, x, y)
+
+
+def test_the_distance_of_close_vectors_is_exact_far_from_zero():
+    x = np.array([[1e8, 1e8], [1e8 + 3, 1e8 + 4]])
+    assert burn.cdist(tensor(x), tensor(x)).tolist() == [[0.0, 5.0], [5.0, 0.0]]
+
+
+def test_distances_are_computed_in_blocks_of_rows(monkeypatch):
+    monkeypatch.setattr(burn.functions.distances, "_BLOCK", 30)
+    x, y = normal(2, 7, 3), normal(5, 3)
+    expected = np.linalg.norm(x[:, :, None] - y, axis=-1)
+    assert_close(burn.cdist(tensor(x), tensor(y)), expected)
+    assert burn.cdist(tensor(x[:, :0]), tensor(y)).shape == (2, 0, 5)
+
+
+def test_a_chain_of_products_is_cut_where_it_is_cheapest():
+    lengths = [30, 1, 40, 10, 25]
+    chain = [normal(*pair) for pair in itertools.pairwise(lengths)]
+    x = [tensor(one) for one in chain]
+    assert_close(linalg.multi_dot(x), np.linalg.multi_dot(chain))
+    chosen = burn.ir.trace(linalg.multi_dot, x).cost()
+    cheapest = burn.ir.trace(lambda x: x[0] @ (x[1] @ x[2] @ x[3]), x).cost()
+    assert chosen.total.flops == cheapest.total.flops

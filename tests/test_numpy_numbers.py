@@ -122,6 +122,8 @@ CALLS = {
     "diag_mask": call((2, 3), k=1),
     "tril_mask": call((2, 3), k=1),
     "triu_mask": call((2, 3), k=1),
+    "tril_indices": call(3, k=1, m=4),
+    "triu_indices": call(3, k=1, m=4),
     "tril": call(X, k=1),
     "triu": call(X, k=1),
     "one_hot": call(LABELS, 4, axis=0),
@@ -133,6 +135,9 @@ CALLS = {
     "chunk": call(X, 2, axis=1),
     "concat": call([X, Y], axis=1),
     "stack": call([X, Y], axis=1),
+    "flatten": call(IMAGE, start_axis=1, end_axis=2),
+    "rot90": call(X, k=1, axes=(1, 0)),
+    "meshgrid": call(ROW, ROW, sparse=True),
     "expand_dims": [call(X, axis=1), call(X, axis=(0, 1))],
     "squeeze": [call(STEPS, axis=0), call(STEPS, axis=(0,))],
     "flip": [call(X, axis=0), call(X, axis=(0, 1))],
@@ -279,8 +284,20 @@ CALLS = {
     "linalg.cholesky": call(SQUARE @ SQUARE.T, upper=True),
     "linalg.cosine_similarity": call(X, Y, axis=0, eps=0.5),
     "linalg.cross": call(X, Y, axis=0),
-    "linalg.diag": call(ROW, offset=1),
-    "linalg.diagonal": call(X, offset=1),
+    "linalg.cholesky_solve": call(X, SQUARE, upper=True),
+    **{
+        f"{prefix}{name}": calls
+        for prefix in ("", "linalg.")
+        for name, calls in {
+            "cdist": call(X, Y, p=1),
+            "diag": call(ROW, offset=1),
+            "diag_embed": call(X, offset=1, axis1=0, axis2=2),
+            "diagonal": call(X, offset=1),
+        }.items()
+    },
+    "linalg.trace": call(X, offset=1),
+    "linalg.lstsq": call(X, X[:, 0], rcond=0.5),
+    "linalg.solve_triangular": call(SQUARE, SQUARE, upper=True, left=False, unitriangular=True),
     **{
         f"linalg.{name}_norm": call(X, axis=1, keepdims=True)
         for name in ("l0", "l1", "l2", "max_abs", "min_abs")
@@ -293,7 +310,6 @@ CALLS = {
     "linalg.outer_dim": call(X, Y, axis=1),
     "linalg.svd": call(X, full_matrices=False),
     "linalg.tensordot": call(X, X, axes=2),
-    "linalg.trace": call(X, offset=1),
     "linalg.vecdot": call(X, Y, axis=0),
     "linalg.vector_norm": [call(X, axis=(0, 1), keepdims=True, ord=1), call(X, axis=0, ord=2.5)],
     "linalg.vector_normalize": call(X, axis=0, ord=3, eps=0.5),

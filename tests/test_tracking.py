@@ -51,12 +51,12 @@ ACTIVATIONS = [
     *["softsign", "tanhshrink"],
 ]
 WHOLE = [
-    *["argwhere", "contains_nan", "flatten", "matrix_transpose", "nonzero", "ones_like"],
     *["unique_all", "unique_counts", "unique_inverse", "unique_values", "zeros_like"],
     *["linalg.matrix_transpose", "linalg.qr", "linalg.svdvals"],
 ]
 OF_SQUARE_MATRICES = [
     *["det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "lu", "lu_decomposition", "slogdet"],
+    "matrix_exp",
 ]
 
 WITHOUT_NUMBERS = {
@@ -65,7 +65,10 @@ WITHOUT_NUMBERS = {
     **{f"linalg.{name}": call(SYMMETRIC) for name in OF_SQUARE_MATRICES},
     **dict.fromkeys(["acos", "asin", "atanh"], call(UNIT)),
     **dict.fromkeys(["matmul", "linalg.matmul"], call(X, Y.T)),
-    **dict.fromkeys(["linalg.dot", "linalg.outer", "meshgrid"], call(ROW, ROW)),
+    **dict.fromkeys(["linalg.dot", "linalg.outer"], call(ROW, ROW)),
+    **dict.fromkeys(["column_stack", "dstack", "hstack", "vstack"], call([X, Y])),
+    **dict.fromkeys(["kron", "linalg.kron"], call(X, Y)),
+    "linalg.multi_dot": call([X, Y.T, X]),
     **{f"nn.functional.{name}": call(X, Y) for name in ("l1_loss", "mse_loss", "soft_margin_loss")},
     "acosh": call(POSITIVE + 1),
     "bitwise_invert": call(INDICES),

@@ -6,26 +6,32 @@ where a backend has none of its own, and those of real matrices have gradients.
 
 from burn.functions import (
     diagonals as _diagonals,
+    distances as _distances,
     linear_algebra as _linear_algebra,
     linear_equations as _linear_equations,
     matrix_decomposition as _matrix_decomposition,
     norms as _norms,
     products as _products,
+    triangular_equations as _triangular_equations,
 )
 from burn.functions.diagonals import *
+from burn.functions.distances import *
 from burn.functions.linear_algebra import *
 from burn.functions.linear_equations import *
 from burn.functions.matrix_decomposition import *
 from burn.functions.norms import *
 from burn.functions.products import *
+from burn.functions.triangular_equations import *
 
 __all__ = (
     _diagonals.__all__
+    + _distances.__all__
     + _linear_algebra.__all__
     + _linear_equations.__all__
     + _matrix_decomposition.__all__
     + _norms.__all__
     + _products.__all__
+    + _triangular_equations.__all__
 )
 
 

@@ -73,6 +73,12 @@ from burn.functions.device_context import (
     default_device as default_device,
     set_default_device as set_default_device,
 )
+from burn.functions.diagonals import (
+    diag as diag,
+    diag_embed as diag_embed,
+    diagonal as diagonal,
+)
+from burn.functions.distances import cdist as cdist
 from burn.functions.einsum import *
 from burn.functions.elementwise.arithmetic import *
 from burn.functions.elementwise.bitwise import *
@@ -86,6 +92,7 @@ from burn.functions.gradient import *
 from burn.functions.indexing import *
 from burn.functions.inspection import __array_namespace_info__ as __array_namespace_info__
 from burn.functions.interchange import *
+from burn.functions.joining import *
 from burn.functions.linear_algebra import *
 from burn.functions.manipulation import *
 from burn.functions.median import *
@@ -96,12 +103,15 @@ from burn.functions.printing import (
     check_closeness as check_closeness,
     set_print_options as set_print_options,
 )
+from burn.functions.products import kron as kron
 from burn.functions.rearranging import *
+from burn.functions.scattering import *
 from burn.functions.searching import *
 from burn.functions.sets import *
 from burn.functions.sorting import *
 from burn.functions.statistical import *
 from burn.functions.triangles import *
+from burn.functions.turning import *
 from burn.functions.utility import *
 from burn.plugins import (
     refresh_plugins as refresh_plugins,

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn.errors import AxisError, ShapeError
 from burn.functions import calls
 from burn.functions._matrix_checks import check_matrices
 from burn.functions.common import DTypeLike
 from burn.functions.creation import zeros
-from burn.functions.manipulation import reshape
-from burn.functions.normalize import number_dtype, rank_of
+from burn.functions.manipulation import moveaxis, reshape
+from burn.functions.normalize import normalize_axis, number_dtype, rank_of
 from burn.functions.quantization import numbers_of
 from burn.functions.statistical import sum
+from burn.functions.views import independent
 from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["diag", "diagonal", "trace"]
+__all__ = ["diag", "diag_embed", "diagonal", "trace"]
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
@@ -83,15 +85,61 @@ def diag(x: Tensor, /, *, offset: int = 0) -> Tensor:
     >>> burn.linalg.diag(burn.asarray([1, 2], device="cpu")).tolist()
     [[1, 0], [0, 2]]
     """
-    if rank_of(x, "diag") != 1:
-        return diagonal(x, offset=offset)
-    offset = as_integer(offset, "offset", "diag")
-    length = x.shape[0]
+    return diag_embed(x, offset=offset) if rank_of(x, "diag") == 1 else diagonal(x, offset=offset)
+
+
+def diag_embed(x: Tensor, /, *, offset: int = 0, axis1: int = -2, axis2: int = -1) -> Tensor:
+    """Matrices with vectors on a diagonal and zeros beside it.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n)
+        The vectors.
+    offset : int
+        Which diagonal: above the main one if positive, below if negative.
+    axis1, axis2 : int
+        The axes of the rows and of the columns in the result.
+
+    Returns
+    -------
+    Tensor, shape (..., n + abs(offset), n + abs(offset))
+        In the dtype of `x`; the matrices are the axes `axis1` and `axis2`.
+
+    Raises
+    ------
+    ShapeError
+        If `x` is 0-d.
+    AxisError
+        If the result has no such axes, or both are the same.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.linalg.diag_embed(burn.asarray([[1, 2], [3, 4]], device="cpu")).tolist()
+    [[[1, 0], [0, 2]], [[3, 0], [0, 4]]]
+    """
+    rank = rank_of(x, "diag_embed") + 1
+    if rank < 2:
+        raise ShapeError(
+            "x is a 0-d tensor", hint="It needs an axis of vectors", operation="diag_embed"
+        )
+    rows = normalize_axis(x, axis1, "diag_embed", rank=rank)
+    columns = normalize_axis(x, axis2, "diag_embed", rank=rank)
+    if rows == columns:
+        raise AxisError(
+            f"axis1 and axis2 are both {axis1}",
+            hint="Rows and columns are different axes",
+            operation="diag_embed",
+        )
+    offset = as_integer(offset, "offset", "diag_embed")
+    *batch, length = x.shape
     side = length + abs(offset)
     start = (offset if offset >= 0 else -offset * side) if length else 0
-    blank = zeros(side * side, dtype=number_dtype(x), device=x.device)
-    filled = calls.slice_assign(blank, x, slices=((start, length, side + 1),))
-    return reshape(filled, (side, side), copy=True)
+    blank = zeros((*batch, side * side), dtype=number_dtype(x), device=x.device)
+    whole = [(0, extent, 1) for extent in batch]
+    filled = calls.slice_assign(blank, x, slices=(*whole, (start, length, side + 1)))
+    matrices = reshape(filled, (*batch, side, side))
+    return independent(moveaxis(matrices, (-2, -1), (rows, columns)))
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""Linear equations, inverses, determinants and ranks (extension ``linalg`` of the standard).
+"""Linear equations, least squares, inverses, determinants and ranks (extension ``linalg``).
 
 Matrices are the last two axes; those before are a batch. They run in NumPy on the host where a
 backend has none of its own, and those of real matrices have gradients.
@@ -11,10 +11,12 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from burn.dispatch import DispatchTensor
+from burn.errors import ShapeError
 from burn.functions import calls
 from burn.functions._matrix_checks import check_matrices
+from burn.functions.creation import zeros
 from burn.functions.data_type import finfo
-from burn.functions.elementwise import divide, greater, multiply
+from burn.functions.elementwise import abs, divide, greater, multiply
 from burn.functions.linear_algebra import matmul
 from burn.functions.manipulation import expand_dims, squeeze
 from burn.functions.matrix_decomposition import adjoint, svd, svdvals
@@ -28,7 +30,26 @@ from burn.ops.arguments import real_number
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["SlogdetResult", "det", "inv", "matrix_rank", "pinv", "slogdet", "solve"]
+__all__ = [
+    "LstsqResult",
+    "SlogdetResult",
+    "det",
+    "inv",
+    "lstsq",
+    "matrix_rank",
+    "pinv",
+    "slogdet",
+    "solve",
+]
+
+
+class LstsqResult(NamedTuple):
+    """What `lstsq` returns."""
+
+    x: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
 
 
 class SlogdetResult(NamedTuple):
@@ -241,6 +262,74 @@ def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     return sum(counts.astype(x.device.settings.int_dtype), axis=-1)
 
 
+def lstsq(x1: Tensor, x2: Tensor, /, *, rcond: float | None = None) -> LstsqResult:
+    """The X for which ``x1 @ X - x2`` has the least squares; of several the one of least norm.
+
+    Parameters
+    ----------
+    x1 : Tensor, shape (..., m, n)
+        Matrices of coefficients, of any rank.
+    x2 : Tensor, shape (m,) or (..., m, k)
+        One right side, or matrices with a right side in each column.
+    rcond : float, optional
+        Singular values up to `rcond` times the largest one count as 0. By default ``max(m, n)``
+        times the distance from 1 to the next number.
+
+    Returns
+    -------
+    x : Tensor, shape (n,) or (..., n, k)
+        A solution for each right side. Its gradient is right where the rank does not change nearby,
+        as for matrices of full rank.
+    residuals : Tensor, shape (1,) or (..., k)
+        Sums of the squares of ``x1 @ X - x2`` for each right side. As in NumPy there are none, and
+        the shape is (0,), unless ``m > n``; but they do not depend on the rank.
+    rank : Tensor, shape (...)
+        Ranks of the matrices, in the default integer dtype of the device.
+    singular_values : Tensor, shape (..., min(m, n))
+        Singular values of the matrices, in descending order.
+
+    Raises
+    ------
+    ArgumentError
+        If `rcond` is negative or not finite.
+    ShapeError
+        If the right sides have another length than the columns of `x1`.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]], device="cpu")
+    >>> line = burn.linalg.lstsq(x, burn.asarray([1.0, 3.0, 5.0], device="cpu"))
+    >>> burn.round(line.x).tolist(), line.rank.item()
+    ([1.0, 2.0], 2)
+    """
+    check_matrices(x1, "lstsq")
+    x1 = numbers_of(as_float(x1, "lstsq", "x1"))
+    is_vector = rank_of(x2, "lstsq", "x2") == 1
+    x2 = numbers_of(as_float(x2, "lstsq", "x2"))
+    if is_vector:
+        x2 = expand_dims(x2, axis=1)
+    check_matrices(x2, "lstsq")
+    rows, columns = x1.shape[-2:]
+    if x2.shape[-2] != rows:
+        raise ShapeError(
+            f"{rows} equations of matrices {x1.shape}, and right sides of {x2.shape[-2]} numbers",
+            hint="A right side has a number for each row of x1",
+            operation="lstsq",
+        )
+    tolerance = _tolerance(x1, rcond, "lstsq", "rcond")
+    solution = matmul(calls.pinv(x1, rtol=tolerance), x2)
+    if rows > columns:
+        residuals = sum(abs(matmul(x1, solution) - x2) ** 2, axis=-2)
+    else:
+        residuals = zeros(0, dtype=number_dtype(solution).component, device=x1.device)
+    values = svdvals(x1)
+    rank = sum(_is_above(values, tolerance).astype(x1.device.settings.int_dtype), axis=-1)
+    if is_vector:
+        solution = independent(squeeze(solution, axis=-1))
+    return LstsqResult(solution, residuals, rank, values)
+
+
 def _is_above(s: Tensor, rtol: float | Tensor) -> Tensor:
     """Whether each singular value is above `rtol` times the largest of its matrix."""
     if isinstance(rtol, DispatchTensor):
@@ -250,8 +339,8 @@ def _is_above(s: Tensor, rtol: float | Tensor) -> Tensor:
     return greater(s, multiply(max(s, axis=-1, keepdims=True), rtol))
 
 
-def _tolerance(x: Tensor, rtol: float | None, operation: str) -> float:
+def _tolerance(x: Tensor, rtol: float | None, operation: str, name: str = "rtol") -> float:
     if rtol is not None:
-        return real_number(rtol, "rtol", operation, least=0.0, below=math.inf)
+        return real_number(rtol, name, operation, least=0.0, below=math.inf)
     rows, columns = x.shape[-2:]
     return builtins.max(rows, columns) * finfo(number_dtype(x)).eps

@@ -168,28 +168,50 @@ def _inferred_shape(x: Tensor, shape: Shape) -> Shape:
     return (*shape[:axis], size // known, *shape[axis + 1 :])
 
 
-def flatten(x: Tensor, /) -> Tensor:
-    """All elements along one axis, in row-major order; no view.
+def flatten(x: Tensor, /, start_axis: int = 0, end_axis: int = -1) -> Tensor:
+    """All elements along one axis, in row-major order; or consecutive axes as one. No view.
 
     Parameters
     ----------
     x : Tensor
         Any tensor.
+    start_axis, end_axis : int
+        The first and the last of the axes that become one; by default these are all.
 
     Returns
     -------
-    Tensor, shape (N,)
-        The N elements of `x`.
+    Tensor, shape (N,), or that of `x` with one axis in place of several
+        The elements of `x`.
+
+    Raises
+    ------
+    AxisError
+        If an axis is out of range, or the last stands before the first.
 
     Examples
     --------
     >>> import burn
     >>> burn.flatten(burn.asarray([[1, 2], [3, 4]], device="cpu")).tolist()
     [1, 2, 3, 4]
+    >>> burn.flatten(burn.zeros((2, 3, 4), device="cpu"), 1).shape
+    (2, 12)
     """
     if not isinstance(x, DispatchTensor):
         check_tensor(x, "x", "flatten")
-    return calls.reshape(x, shape=(x.size,))
+    if start_axis.__class__ is int and start_axis == 0 and end_axis == -1:  # mostly
+        return calls.reshape(x, shape=(x.size,))
+    rank = max(len(x.primitive.shape), 1)  # a number becomes a vector
+    start = normalize_axis(x, start_axis, "flatten", rank=rank)
+    end = normalize_axis(x, end_axis, "flatten", rank=rank)
+    if start > end:
+        raise AxisError(
+            f"axis {start_axis} stands after axis {end_axis}",
+            hint="start_axis is the first of the axes that become one",
+            operation="flatten",
+        )
+    shape = x.shape
+    length = math.prod(shape[start : end + 1])
+    return calls.reshape(x, shape=(*shape[:start], length, *shape[end + 1 :]))
 
 
 def permute_dims(x: Tensor, /, axes: Sequence[int]) -> Tensor:

@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 
-def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
+def meshgrid(*arrays: Tensor, indexing: str = "xy", sparse: bool = False) -> tuple[Tensor, ...]:
     """Coordinates of a grid: each vector repeated along all axes but its own.
 
     Parameters
@@ -48,11 +48,14 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
         Vectors, of one dtype.
     indexing : {"xy", "ij"}
         "xy" exchanges the first two axes of the results (Cartesian), "ij" does not (matrices).
+    sparse : bool
+        Whether the vectors are not repeated: the results have length 1 along all axes but their
+        own, and broadcast to the grid.
 
     Returns
     -------
     tuple of Tensor
-        A tensor for each vector, all of one shape.
+        A tensor for each vector, all of one shape unless `sparse`; no views.
 
     Raises
     ------
@@ -69,6 +72,7 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
     ([[0, 1], [0, 1], [0, 1]], [[0, 0], [1, 1], [2, 2]])
     """
     check_choice(indexing, ("xy", "ij"), "indexing", "meshgrid")
+    sparse = as_flag(sparse, "sparse", "meshgrid")
     for one in arrays:
         if rank_of(one, "meshgrid") != 1:
             raise ShapeError(f"a tensor of shape {one.shape} is no vector", operation="meshgrid")
@@ -91,6 +95,8 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> tuple[Tensor, ...]:
         )
         for axis, one in zip(axes, arrays, strict=True)
     ]
+    if sparse:
+        return tuple(columns)
     return tuple([independent(broadcast_to(column, tuple(lengths))) for column in columns])
 
 

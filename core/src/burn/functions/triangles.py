@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.errors import ShapeError
+import numpy as np
+
+from burn.errors import OutOfMemoryError, ShapeError
 from burn.functions import calls
 from burn.functions.common import DeviceLike
-from burn.functions.creation import arange, diagonal
+from burn.functions.creation import arange, asarray, diagonal
 from burn.functions.manipulation import broadcast_to
 from burn.functions.normalize import as_shape, check_tensor, find_device
 from burn.functions.searching import where
 from burn.functions.views import independent
+from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
     from burn.devices import Device
     from burn.tensor.tensor import Tensor
 
-__all__ = ["diag_mask", "tril", "tril_mask", "triu", "triu_mask"]
+    Integers = np.ndarray[tuple[int, ...], np.dtype[np.int64]]
+
+__all__ = ["diag_mask", "tril", "tril_indices", "tril_mask", "triu", "triu_indices", "triu_mask"]
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
@@ -180,6 +185,122 @@ def diag_mask(shape: Shape, /, *, k: int = 0, device: DeviceLike | None = None) 
     lengths = as_shape(shape, "diag_mask")
     offset = _column_minus_row(lengths, find_device(device, "diag_mask"), "diag_mask")
     return independent(broadcast_to(offset != diagonal(k, lengths, "diag_mask"), lengths))
+
+
+def tril_indices(
+    n: int, /, k: int = 0, m: int | None = None, *, device: DeviceLike | None = None
+) -> tuple[Tensor, Tensor]:
+    """Row and column indices of the lower triangle of a matrix, in row-major order.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    k : int
+        Index of the last diagonal that counts: 0 is the main one, those above it have positive
+        indices.
+    m : int, optional
+        Number of columns; `n` by default.
+    device : Device or str, optional
+        Device of the tensors. By default the default device.
+
+    Returns
+    -------
+    tuple of Tensor, shape (N,)
+        The row and the column of each of the N elements, as ``x[rows, columns]`` takes them: in
+        the default integer dtype of the device.
+
+    Raises
+    ------
+    ArgumentError
+        If `n` or `m` is negative.
+
+    Examples
+    --------
+    >>> import burn
+    >>> rows, columns = burn.tril_indices(2, device="cpu")
+    >>> rows.tolist(), columns.tolist()
+    ([0, 1, 1], [0, 0, 1])
+    """
+    rows, columns = _lengths(n, m, "tril_indices")
+    last = diagonal(k, (rows, columns), "tril_indices")
+    stops = np.clip(_counted(rows, "tril_indices") + (last + 1), 0, columns)
+    return _indices(np.zeros_like(stops), stops, device, "tril_indices")
+
+
+def triu_indices(
+    n: int, /, k: int = 0, m: int | None = None, *, device: DeviceLike | None = None
+) -> tuple[Tensor, Tensor]:
+    """Row and column indices of the upper triangle of a matrix, in row-major order.
+
+    Parameters
+    ----------
+    n : int
+        Number of rows.
+    k : int
+        Index of the first diagonal that counts: 0 is the main one, those above it have positive
+        indices.
+    m : int, optional
+        Number of columns; `n` by default.
+    device : Device or str, optional
+        Device of the tensors. By default the default device.
+
+    Returns
+    -------
+    tuple of Tensor, shape (N,)
+        The row and the column of each of the N elements, as ``x[rows, columns]`` takes them: in
+        the default integer dtype of the device.
+
+    Raises
+    ------
+    ArgumentError
+        If `n` or `m` is negative.
+
+    Examples
+    --------
+    >>> import burn
+    >>> rows, columns = burn.triu_indices(2, k=1, device="cpu")
+    >>> rows.tolist(), columns.tolist()
+    ([0], [1])
+    """
+    rows, columns = _lengths(n, m, "triu_indices")
+    first = diagonal(k, (rows, columns), "triu_indices")
+    starts = np.clip(_counted(rows, "triu_indices") + first, 0, columns)
+    return _indices(starts, np.full_like(starts, columns), device, "triu_indices")
+
+
+def _lengths(n: int, m: int | None, operation: str) -> tuple[int, int]:
+    rows = as_integer(n, "n", operation, least=0)
+    return rows, rows if m is None else as_integer(m, "m", operation, least=0)
+
+
+def _counted(rows: int, operation: str) -> Integers:
+    try:
+        return np.arange(rows)
+    except (MemoryError, ValueError) as error:
+        raise _too_many(operation) from error
+
+
+def _indices(
+    starts: Integers, stops: Integers, device: DeviceLike | None, operation: str
+) -> tuple[Tensor, Tensor]:
+    """The row and the column of each element from one column on up to another, row by row."""
+    target = find_device(device, operation)
+    counts = stops - starts
+    try:
+        rows = np.repeat(np.arange(len(counts)), counts)
+        before = np.repeat(np.cumsum(counts) - counts - starts, counts)
+        columns = np.arange(len(rows)) - before
+    except (MemoryError, ValueError) as error:  # NumPy's error depends on the count
+        raise _too_many(operation) from error
+    dtype = target.settings.int_dtype
+    return asarray(rows, dtype=dtype, device=target), asarray(columns, dtype=dtype, device=target)
+
+
+def _too_many(operation: str) -> OutOfMemoryError:
+    return OutOfMemoryError(
+        "the indices do not fit in memory", hint="Use a smaller matrix", operation=operation
+    )
 
 
 def _column_minus_row(shape: Shape, device: Device, operation: str) -> Tensor:

@@ -34,6 +34,7 @@ from burn.ops import (  # noqa: F401 — importing a family registers its ops
     layout,
     linear_algebra,
     loss,
+    matrix_exponential,
     max_pooling,
     normalization,
     optimizer,
@@ -51,6 +52,7 @@ from burn.ops import (  # noqa: F401 — importing a family registers its ops
     softmax,
     sorting,
     statistics,
+    triangular,
     unary_functions,
     unfolding,
 )

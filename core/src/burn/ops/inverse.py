@@ -44,6 +44,18 @@ def solve(x1: InexactOperand, x2: InexactOperand) -> Meta:
     `x1` has the shape (..., n, n) and `x2` (..., n, k). A matrix that is singular to the last digit
     is an `ExecutionError`.
     """
+    return solution(x1, x2)
+
+
+@solve.on_host
+def _(ops: OpTable, x1: Primitive, x2: Primitive) -> Primitive:
+    if len(x2.shape) < 2:
+        raise ShapeError("the right side has fewer than two axes")
+    return upload(ops, compute(np.linalg.solve, _SINGULAR, read(ops, x1), read(ops, x2)), x1)
+
+
+def solution(x1: Meta, x2: Meta) -> Meta:
+    """Shape and dtype of the matrices X with ``x1 @ X = x2``; raises ShapeError without any."""
     check_square(x1)
     check_matrix(x2)
     if x1.shape[-1] != x2.shape[-2]:
@@ -53,13 +65,6 @@ def solve(x1: InexactOperand, x2: InexactOperand) -> Meta:
             hint="The last length of the first must equal the last but one of the second",
         )
     return Meta((*broadcast_shapes(x1.shape[:-2], x2.shape[:-2]), *x2.shape[-2:]), x1.dtype)
-
-
-@solve.on_host
-def _(ops: OpTable, x1: Primitive, x2: Primitive) -> Primitive:
-    if len(x2.shape) < 2:
-        raise ShapeError("the right side has fewer than two axes")
-    return upload(ops, compute(np.linalg.solve, _SINGULAR, read(ops, x1), read(ops, x2)), x1)
 
 
 @solve.cost

@@ -117,6 +117,17 @@ class LinearAlgebraOps(TorchOps):
         )
         return result
 
+    @in_float32
+    def solve_triangular(
+        self, x1: Tensor, x2: Tensor, *, upper: bool, unit_diagonal: bool = False
+    ) -> Tensor:
+        """`torch.linalg.solve_triangular`; the default raises where the diagonal holds 0."""
+        attributes = {"upper": upper, "unit_diagonal": unit_diagonal}
+        if x1.dim() < 2 or not (unit_diagonal or x1.diagonal(dim1=-2, dim2=-1).all()):
+            return self.decomposed("solve_triangular", x1, x2, **attributes)
+        result: Tensor = _linalg.solve_triangular(x1, x2, upper=upper, unitriangular=unit_diagonal)
+        return result
+
     @_or_on_host
     def det(self, x: Tensor) -> Tensor:
         """`torch.linalg.det`."""

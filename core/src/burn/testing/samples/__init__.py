@@ -31,6 +31,7 @@ from burn.testing.samples import (
     layout,
     linear_algebra,
     loss,
+    matrix_exponential,
     max_pooling,
     normalization,
     optimizer,
@@ -49,6 +50,7 @@ from burn.testing.samples import (
     sorting,
     statistics,
     transposed_convolution,
+    triangular,
     unary_functions,
     unfolding,
 )
@@ -81,6 +83,7 @@ __all__ = [
     "layout",
     "linear_algebra",
     "loss",
+    "matrix_exponential",
     "max_pooling",
     "normalization",
     "optimizer",
@@ -99,6 +102,7 @@ __all__ = [
     "sorting",
     "statistics",
     "transposed_convolution",
+    "triangular",
     "unary_functions",
     "unfolding",
 ]

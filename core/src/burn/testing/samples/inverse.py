@@ -64,7 +64,7 @@ def _complex_square() -> list[Sample]:
     ]
 
 
-def _solve(x1: Array, x2: Array) -> Array:
+def gauss_jordan(x1: Array, x2: Array) -> Array:
     """Gauss and Jordan, a column at a time, with the largest element as pivot."""
     batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     x1 = np.broadcast_to(x1, (*batch, *x1.shape[-2:]))
@@ -115,7 +115,7 @@ reference(
             in_data=True,
         ),
     ],
-)(_solve)
+)(gauss_jordan)
 also_for_complex(
     "solve",
     samples=[
@@ -133,7 +133,7 @@ also_for_complex(
 
 
 def _inv(x: Array) -> Array:
-    return _solve(x, np.eye(x.shape[-1], dtype=x.dtype))
+    return gauss_jordan(x, np.eye(x.shape[-1], dtype=x.dtype))
 
 
 reference(
@@ -236,7 +236,7 @@ def _pinv(x: Array, *, rtol: float) -> Any:
         return np.zeros(other.shape, x.dtype)
     if x.shape[-2:] == (2, 2) and not np.linalg.det(x).any():
         return other / np.sum(abs(x) ** 2)  # of rank one
-    return _solve(other @ x, other)
+    return gauss_jordan(other @ x, other)
 
 
 _RTOL: dict[str, Any] = {"rtol": 1e-2}

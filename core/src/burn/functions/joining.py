@@ -1,0 +1,140 @@
+"""Tensors joined along a given axis, after those with few axes have got more, as in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from burn.functions.manipulation import concat, expand_dims
+from burn.functions.normalize import check_tensors
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["column_stack", "dstack", "hstack", "vstack"]
+
+
+def hstack(tensors: Sequence[Tensor], /) -> Tensor:
+    """Tensors joined along the second axis; vectors and numbers along the first.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        Tensors on one device, of equal lengths except along the axis. Their dtypes promote.
+
+    Returns
+    -------
+    Tensor
+        The joined tensors; numbers become vectors of one element.
+
+    Raises
+    ------
+    ShapeError
+        If their lengths differ along another axis, or they have not the same number of axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([1, 2], device="cpu")
+    >>> burn.hstack([x, x]).tolist()
+    [1, 2, 1, 2]
+    """
+    parts = [_with_axes(one, 1) for one in check_tensors(tensors, "hstack")]
+    return concat(parts, axis=min(parts[0].ndim, 2) - 1)
+
+
+def vstack(tensors: Sequence[Tensor], /) -> Tensor:
+    """Tensors joined along the first axis, of which vectors and numbers become rows.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        Tensors on one device, of equal lengths except along the axis. Their dtypes promote.
+
+    Returns
+    -------
+    Tensor
+        The joined tensors, of two axes or more: a vector of N elements has the shape (1, N).
+
+    Raises
+    ------
+    ShapeError
+        If their lengths differ along another axis, or they have not the same number of axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([1, 2], device="cpu")
+    >>> burn.vstack([x, x]).tolist()
+    [[1, 2], [1, 2]]
+    """
+    return concat([_with_axes(one, 2) for one in check_tensors(tensors, "vstack")], axis=0)
+
+
+def dstack(tensors: Sequence[Tensor], /) -> Tensor:
+    """Tensors joined along the third axis.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        Tensors on one device, of equal lengths except along the axis. Their dtypes promote.
+
+    Returns
+    -------
+    Tensor
+        The joined tensors, of three axes or more: a vector of N elements has the shape (1, N, 1),
+        and a matrix (M, N) the shape (M, N, 1).
+
+    Raises
+    ------
+    ShapeError
+        If their lengths differ along another axis, or they have not the same number of axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([1, 2], device="cpu")
+    >>> burn.dstack([x, x]).tolist()
+    [[[1, 1], [2, 2]]]
+    """
+    return concat([_with_axes(one, 3) for one in check_tensors(tensors, "dstack")], axis=2)
+
+
+def column_stack(tensors: Sequence[Tensor], /) -> Tensor:
+    """Tensors joined along the second axis, of which vectors and numbers become columns.
+
+    Parameters
+    ----------
+    tensors : sequence of Tensor
+        Tensors on one device, of equal lengths except along the axis. Their dtypes promote.
+
+    Returns
+    -------
+    Tensor
+        The joined tensors, of two axes or more: a vector of N elements has the shape (N, 1).
+
+    Raises
+    ------
+    ShapeError
+        If their lengths differ along another axis, or they have not the same number of axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([1, 2], device="cpu")
+    >>> burn.column_stack([x, x]).tolist()
+    [[1, 1], [2, 2]]
+    """
+    parts = [_with_axes(one, 1) for one in check_tensors(tensors, "column_stack")]
+    return concat([expand_dims(one, 1) if one.ndim == 1 else one for one in parts], axis=1)
+
+
+def _with_axes(x: Tensor, rank: int) -> Tensor:
+    """A tensor with at least `rank` axes, as ``numpy.atleast_1d``, ``_2d`` and ``_3d`` make it."""
+    if x.ndim >= rank:
+        return x
+    if rank == 3 and x.ndim == 2:
+        return expand_dims(x, 2)
+    if rank == 3 and x.ndim == 1:
+        return expand_dims(x, (0, 2))
+    return expand_dims(x, tuple(range(rank - x.ndim)))

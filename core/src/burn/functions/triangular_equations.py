@@ -1,0 +1,129 @@
+"""Linear equations of triangles, and of Cholesky factors."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from burn.errors import ShapeError
+from burn.functions import calls
+from burn.functions._matrix_checks import check_matrices, check_square
+from burn.functions.elementwise import conj
+from burn.functions.linear_algebra import matrix_transpose
+from burn.functions.manipulation import expand_dims, squeeze
+from burn.functions.normalize import as_flag, rank_of
+from burn.functions.views import independent
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["cholesky_solve", "solve_triangular"]
+
+
+def solve_triangular(
+    x1: Tensor,
+    x2: Tensor,
+    /,
+    *,
+    upper: bool,
+    left: bool = True,
+    unitriangular: bool = False,
+) -> Tensor:
+    """Solutions X of ``x1 @ X = x2``, where `x1` is a triangle.
+
+    Parameters
+    ----------
+    x1 : Tensor, shape (..., n, n)
+        Matrices of coefficients, of which one triangle is read. ``x1.mT`` has the other one.
+    x2 : Tensor, shape (n,) or (..., n, k)
+        One right side, or matrices with a right side in each column; (..., k, n) unless `left`.
+    upper : bool
+        Whether the upper triangle is read, or else the lower one.
+    left : bool
+        Whether ``x1 @ X = x2`` is solved, or else ``X @ x1 = x2``.
+    unitriangular : bool
+        Whether the diagonal is 1, whatever the matrices hold there.
+
+    Returns
+    -------
+    Tensor
+        A solution for each right side, of the broadcast shape of `x2`.
+
+    Raises
+    ------
+    ExecutionError
+        If a diagonal holds 0; it says of which matrix of a batch.
+    ShapeError
+        If the matrices are not square, or the right sides have another length.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[2.0, 0.0], [1.0, 4.0]], device="cpu")
+    >>> y = burn.asarray([2.0, 9.0], device="cpu")
+    >>> burn.linalg.solve_triangular(x, y, upper=False).tolist()
+    [1.0, 2.0]
+    """
+    operation = "solve_triangular"
+    check_square(x1, operation)
+    upper = as_flag(upper, "upper", operation)
+    unit = as_flag(unitriangular, "unitriangular", operation)
+    is_vector = rank_of(x2, operation, "x2") == 1
+    from_left = as_flag(left, "left", operation)
+    if is_vector:
+        if not from_left:
+            x1, upper, from_left = matrix_transpose(x1), not upper, True
+        x2 = expand_dims(x2, axis=1)
+    check_matrices(x2, operation)
+    if x2.shape[-2 if from_left else -1] != x1.shape[-1]:
+        raise ShapeError(
+            f"{x1.shape[-1]} equations of matrices {x1.shape}, and right sides {x2.shape}",
+            hint="A right side has a number for each equation",
+            operation=operation,
+        )
+    if from_left:
+        result = calls.solve_triangular(x1, x2, upper=upper, unit_diagonal=unit)
+        return independent(squeeze(result, axis=-1)) if is_vector else result
+    turned = calls.solve_triangular(
+        matrix_transpose(x1), matrix_transpose(x2), upper=not upper, unit_diagonal=unit
+    )
+    return independent(matrix_transpose(turned))
+
+
+def cholesky_solve(x: Tensor, factor: Tensor, /, *, upper: bool = False) -> Tensor:
+    """Solutions X of ``A @ X = x`` for Hermitian, positive definite matrices A.
+
+    Parameters
+    ----------
+    x : Tensor, shape (n,) or (..., n, k)
+        One right side, or matrices with a right side in each column.
+    factor : Tensor, shape (..., n, n)
+        What `cholesky` gives of A: lower triangles, or upper ones with `upper`.
+    upper : bool
+        Whether the factors are upper triangles.
+
+    Returns
+    -------
+    Tensor, shape (..., n) or (..., n, k)
+        A solution for each right side.
+
+    Raises
+    ------
+    ExecutionError
+        If a factor is singular; it says which of a batch.
+    ShapeError
+        If the factors are not square, or the right sides have another length.
+
+    Examples
+    --------
+    >>> import burn
+    >>> matrix = burn.asarray([[4.0, 2.0], [2.0, 5.0]], device="cpu")
+    >>> factor = burn.linalg.cholesky(matrix)
+    >>> burn.linalg.cholesky_solve(burn.asarray([6.0, 7.0], device="cpu"), factor).tolist()
+    [1.0, 1.0]
+    """
+    check_square(factor, "cholesky_solve")
+    upper = as_flag(upper, "upper", "cholesky_solve")
+    other = matrix_transpose(factor)
+    other = conj(other) if factor.dtype.is_complex else other
+    lower, above = (other, factor) if upper else (factor, other)
+    return solve_triangular(above, solve_triangular(lower, x, upper=False), upper=True)
