@@ -328,7 +328,7 @@ def test_a_pass_after_one_that_failed_says_why(monkeypatch):
         y.backward()
     message = str(caught.value)
     assert "a backward pass that failed" in message
-    assert "gradient of multiply([2], [2]): sum of gradients: cpu failed with Memory" in message
+    assert "gradient of multiply([2], [2]): sum of gradients: cpu has too little memory" in message
     assert "Compute the output again" in message
     y = build()
     assert y.backward()[x].tolist() == pytest.approx([2 * np.e, 4 * np.exp(4.0)])
@@ -369,7 +369,7 @@ def test_a_cotangent_that_does_not_fit_in_memory_is_an_error_of_burns(monkeypatc
     x = leaf([1.0, 2.0])
     y = x * x
     failing(monkeypatch, "full", MemoryError)
-    with pytest.raises(burn.OutOfMemoryError, match="backward: cpu failed with MemoryError"):
+    with pytest.raises(burn.OutOfMemoryError, match="backward: cpu has too little memory"):
         y.backward(1.0)
 
 

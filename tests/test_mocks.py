@@ -225,7 +225,7 @@ def test_memory_runs_out_after_some_bytes_and_comes_back(mock):
     x = burn.ones((2, 256), device=device)
     views = [x.T, x[0], burn.broadcast_to(x[0], (9, 256)), x.reshape((512,))]
     message, cause = refused(lambda: [x + 1.0 for _ in range(2)])
-    assert message.startswith("add(float32[2, 256], 1.0): mock/small:0 failed with MemoryError")
+    assert message.startswith("add(float32[2, 256], 1.0): mock/small:0 has too little memory")
     assert "of 4096 are in use" in message
     assert cause is MemoryError
     for call in (
@@ -234,7 +234,7 @@ def test_memory_runs_out_after_some_bytes_and_comes_back(mock):
         lambda: burn.zeros(1 << 20, device="cpu").to_device(device),
     ):
         message, cause = refused(call)
-        assert "MemoryError: 4194304 bytes do not fit" in message
+        assert "4194304 bytes do not fit" in message
         assert cause is MemoryError
     gc.collect()
     assert views[0].sum().item() == 512.0

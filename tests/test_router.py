@@ -349,7 +349,7 @@ def test_what_a_backend_raises_becomes_an_error_of_burn():
         with pytest.raises(burn.OutOfMemoryError) as raised:
             [x + 1 for _ in range(9)]
         assert raised.value.operation == "add(float32[100], 1.0)"
-        assert "mock:0 failed with" in str(raised.value)
+        assert "mock:0 has too little memory" in str(raised.value)
 
 
 def test_a_backend_that_is_registered_again_is_the_one_that_computes():

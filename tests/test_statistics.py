@@ -247,7 +247,7 @@ def test_closeness_of_integers_and_numbers():
         (lambda x: burn.sort(x, axis=2), burn.AxisError, "sort"),
         (lambda x: burn.sort(tensor(1.0)), burn.AxisError, "sort"),
         (lambda x: burn.sort([1.0]), burn.OperandTypeError, "sort"),
-        (lambda x: burn.topk(x, 4), burn.ArgumentError, "argtopk"),
+        (lambda x: burn.topk(x, 4), burn.ArgumentError, "topk"),
         (lambda x: burn.topk(x, -1), burn.ArgumentError, "topk: k is -1"),
         (lambda x: burn.argtopk(x, 1.5), burn.OperandTypeError, "argtopk"),
         (lambda x: burn.searchsorted(x, x), burn.ShapeError, "searchsorted"),

@@ -6,6 +6,8 @@ class is also the built-in exception that a user of NumPy or PyTorch would catch
 
 from __future__ import annotations
 
+from burn.public_calls import public_operation
+
 __all__ = [
     "ArgumentError",
     "AutodiffError",
@@ -46,14 +48,15 @@ class BurnError(Exception):
     hint : str
         What to do.
     operation : str
-        The operation and its operands, such as ``add(float32[2, 3], float32[4])``. `Op.infer` adds
-        it to the errors of its own checks.
+        The operation and its operands, such as ``add(float32[2, 3], float32[4])``; the function
+        that the user called replaces it, if that has another name. `Op.infer` adds it to the
+        errors of its own checks.
     """
 
     def __init__(self, rule: str, *, hint: str = "", operation: str = "") -> None:
         self.rule = rule
         self.hint = hint
-        self.operation = operation
+        self.operation = public_operation(operation) if operation else operation
         super().__init__(rule)
 
     def __str__(self) -> str:
@@ -66,7 +69,9 @@ class BurnError(Exception):
 
 
 def _rebuild(kind: type[BurnError], rule: str, hint: str, operation: str) -> BurnError:
-    return kind(rule, hint=hint, operation=operation)
+    error = kind(rule, hint=hint)
+    error.operation = operation
+    return error
 
 
 class ArgumentError(BurnError, ValueError):

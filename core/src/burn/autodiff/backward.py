@@ -426,11 +426,12 @@ def check_same(found: Primitive, expected: Primitive, ops: OpTable, what: str) -
 def failed(error: Exception, ops: OpTable, operation: str) -> BurnError:
     """The error for an exception of a backend."""
     backend = ops.backend
-    text = f"{backend.name(ops.device)} failed with {_described(error)}"
+    name = backend.name(ops.device)
     if backend.is_out_of_memory(error):
+        text = f"{name} has too little memory" + (f": {error}" if str(error) else "")
         hint = "Free tensors, or compute with smaller ones"
         return OutOfMemoryError(text, hint=hint, operation=operation)
-    return ExecutionError(text, operation=operation)
+    return ExecutionError(f"{name} failed with {_described(error)}", operation=operation)
 
 
 def _described(error: BaseException) -> str:

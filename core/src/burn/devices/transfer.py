@@ -83,8 +83,9 @@ def fail(device: Device, error: Exception, operation: str) -> NoReturn:
     if isinstance(error, BurnError):
         error.operation = error.operation or operation
         raise error
-    rule = f"{device} failed with {describe(error)}"
     if device.hardware.backend.is_out_of_memory(error):
+        rule = f"{device} has too little memory" + (f": {error}" if str(error) else "")
         hint = "Free tensors, or compute with smaller ones"
         raise OutOfMemoryError(rule, hint=hint, operation=operation) from error
+    rule = f"{device} failed with {describe(error)}"
     raise ExecutionError(rule, operation=operation) from error

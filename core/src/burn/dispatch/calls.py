@@ -89,6 +89,7 @@ def call_on_lists(
 def _maker(source: str) -> Callable[..., Callable[..., Any]]:
     """What makes the calls of ops that share a text."""
     namespace: dict[str, Any] = {
+        "__name__": __name__,
         "resolve": resolve_uniform,
         "settle": settle,
         "wrapped": wrapped,

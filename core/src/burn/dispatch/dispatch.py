@@ -41,12 +41,14 @@ from burn.errors import (
     DeviceMismatchError,
     DTypeError,
     OperandTypeError,
+    OutOfRangeError,
     TraceError,
 )
 from burn.ir import with_example_scalars
 from burn.ops import REGISTRY, Op, Tag
 from burn.ops.quantized_primitive import is_quantized
 from burn.ops.quiet import is_busy
+from burn.public_calls import public_name, public_operation
 from burn.quant_scheme import QDType
 
 __all__ = ["Dispatch"]
@@ -208,7 +210,7 @@ class Dispatch(
                 )
             tensor_type = device.tensor_type(dtype)
         except DTypeError as error:
-            error.operation = error.operation or name
+            error.operation = error.operation or public_operation(name)
             raise
         function = getattr(device.ops, name)
         definition = REGISTRY[name]
@@ -279,9 +281,10 @@ class Dispatch(
         try:
             plan = calls[key] = plan_call(definition, operands)
         except BurnError as error:
-            error.operation = error.operation or definition.describe(
+            described = definition.describe(
                 [meta_of(as_python(operand)) for operand in operands], attrs
             )
+            error.operation = error.operation or public_operation(described)
             raise error.with_traceback(None) from error.__cause__
         return plan
 
@@ -313,9 +316,8 @@ class Dispatch(
         try:
             plan = plan_call(definition, operands)
         except BurnError as refused:
-            refused.operation = refused.operation or definition.describe(
-                [meta_of(operand) for operand in operands], attrs
-            )
+            described = definition.describe([meta_of(operand) for operand in operands], attrs)
+            refused.operation = refused.operation or public_operation(described)
             raise refused.with_traceback(None) from refused.__cause__
         return self._recover(failure, definition, operands, plan, attrs)
 
@@ -346,10 +348,12 @@ class Dispatch(
             shown = given if has_quantized(operands) else metas
             if has_quantized(operands) or not refused.operation:
                 refused.operation = definition.describe(shown, attrs)
+            refused.operation = public_operation(refused.operation)
             raise refused.with_traceback(None) from refused.__cause__
-        operation = definition.describe(given if has_quantized(operands) else metas, attrs)
+        shown = given if has_quantized(operands) else metas
+        operation = _operation_of(failure, definition, definition.describe(shown, attrs))
         if isinstance(failure, BurnError):
-            failure.operation = failure.operation or operation
+            failure.operation = public_operation(failure.operation) or operation
             raise failure.with_traceback(None) from failure.__cause__
         if not (is_busy(failure) or device.hardware.backend.because_of_settings(failure)):
             failure.__suppress_context__ = True
@@ -365,6 +369,13 @@ class Dispatch(
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
             fail(device, error, operation)
         return _wrap_all(self, result, device)
+
+
+def _operation_of(failure: Exception, definition: Op, described: str) -> str:
+    """What the error of a call names; of an index as `CheckedOps` has it, which reports it late."""
+    if isinstance(failure, OutOfRangeError):
+        return public_name(definition.name) + described.removeprefix(definition.name)
+    return public_operation(described)
 
 
 def _first_type(operands: Sequence[Any]) -> TensorType | None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 from burn.devices import Device
 from burn.dispatch import Dispatch, DispatchTensor, call_of
 from burn.dtype import DType
+from burn.public_calls import rename_op
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -53,6 +54,7 @@ def op_function(function: Any, /) -> Any:
 
 
 def _defined(function: _Function, *, op: str) -> _Function:
+    rename_op(op, function.__name__)
     return functools.update_wrapper(call_of(dispatch, op), function)  # type: ignore[return-value]  # its signature
 
 

@@ -20,6 +20,7 @@ from burn.dtype import DType, Kind
 from burn.errors import ArgumentError, AxisError, BurnError, OperandTypeError, ShapeError
 from burn.functions.common import Axis, DeviceLike, DTypeLike, register_with_libraries
 from burn.ops.arguments import as_integer, python_number
+from burn.public_calls import public_operation, shown_value
 
 if TYPE_CHECKING:
     from burn.aliases import Scalar, Shape
@@ -77,7 +78,7 @@ def check_choice(value: Any, choices: Sequence[str], name: str, operation: str) 
     if not isinstance(value, str) or value not in choices:
         known = [f'"{choice}"' for choice in choices]
         raise ArgumentError(
-            f"{name} is {value!r}",
+            f"{name} is {shown_value(value)}",
             hint=f"Use {', '.join(known[:-1])} or {known[-1]}",
             operation=operation,
         )
@@ -107,14 +108,18 @@ def as_flag(value: Any, name: str, operation: str) -> bool:
     number = python_number(value)
     if isinstance(number, int) and number in (0, 1):
         return bool(number)
-    raise OperandTypeError(f"{name} must be True or False, not {value!r}", operation=operation)
+    raise OperandTypeError(
+        f"{name} must be True or False, not {shown_value(value)}", operation=operation
+    )
 
 
 def as_number(value: Any, name: str, operation: str) -> Scalar:
     """An argument that must be a number of any kind, as a Python number."""
     number = python_number(value)
     if not isinstance(number, (bool, int, float, complex)):
-        raise OperandTypeError(f"{name} must be a number, not {value!r}", operation=operation)
+        raise OperandTypeError(
+            f"{name} must be a number, not {shown_value(value)}", operation=operation
+        )
     return number
 
 
@@ -123,7 +128,7 @@ def as_scalar(value: Scalar, dtype: DType, operation: str) -> Scalar:
     try:
         return to_scalar(value, dtype)
     except BurnError as error:
-        error.operation = error.operation or operation
+        error.operation = error.operation or public_operation(operation)
         raise
 
 
@@ -141,10 +146,12 @@ def as_shape(shape: Any, operation: str = "") -> Shape:
         lengths = (shape,) if hasattr(shape, "__index__") else tuple(shape)
         if bool not in [length.__class__ for length in lengths]:
             return tuple([length.__index__() for length in lengths])
-    except (AttributeError, TypeError):
+    except (AttributeError, TypeError, ShapeError):
         pass
     raise ShapeError(
-        f"{shape!r} is no shape", hint="A shape is a tuple of integers", operation=operation
+        f"{shown_value(shape)} is no shape",
+        hint="A shape is a tuple of integers",
+        operation=operation,
     )
 
 
@@ -155,7 +162,7 @@ def as_dtype(dtype: DTypeLike, operation: str = "") -> DType:
     try:
         return DType.of(dtype)
     except BurnError as error:
-        error.operation = error.operation or operation
+        error.operation = error.operation or public_operation(operation)
         raise
 
 
@@ -183,7 +190,7 @@ def find_device(device: DeviceLike | None, operation: str = "") -> Device:
     try:
         return Device.default() if device is None else Device(device)
     except BurnError as error:
-        error.operation = error.operation or operation
+        error.operation = error.operation or public_operation(operation)
         raise
 
 

@@ -285,7 +285,9 @@ class Reader:
         kind = vars(errors).get(name) if name in errors.__all__ else ExecutionError
         if not rule.__class__ is hint.__class__ is operation.__class__ is str:
             raise GraphError("the parts of an error are strings")
-        return kind(rule, hint=hint, operation=operation)  # type: ignore[misc]  # __all__ has classes alone
+        error: BurnError = kind(rule, hint=hint)  # type: ignore[misc]  # __all__ has classes alone
+        error.operation = operation
+        return error
 
     def _graph(self, *fields: Any) -> GraphIr:
         graph = self._parts(0, *fields)
