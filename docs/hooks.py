@@ -422,6 +422,7 @@ def parity_page(folder: Path) -> Iterator[str]:
     titles = {
         "burn_ops": "Traits of a backend",
         "burn_tensor_api": "Tensor and functions",
+        "burn_tensor_data": "TensorData",
         "burn_core": "burn-core: what a module is",
         "burn_nn": "burn-nn: layers and losses",
         "burn_optim": "burn-optim: optimizers",

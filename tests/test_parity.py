@@ -42,6 +42,7 @@ OWNERS = {
     "Optimizer": burn.optim.Optimizer,
     "Quantized": Quantized,
     "Tensor": burn.Tensor,
+    "TensorData": TensorData,
     "Transaction": burn.Transaction,
     "burn": burn,
 }
@@ -249,7 +250,7 @@ def test_every_row_of_the_original_is_there():
     assert sum(row["source"] == "burn_ops" for row in ROWS) == 469
     assert sum(row["source"] == "burn_tensor_api" for row in ROWS) == 399
     assert {row["source"] for row in ROWS} == {
-        *("burn_core", "burn_nn", "burn_ops", "burn_optim", "burn_tensor_api")
+        *("burn_core", "burn_nn", "burn_ops", "burn_optim", "burn_tensor_api", "burn_tensor_data")
     }
 
 

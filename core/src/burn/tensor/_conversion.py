@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -21,10 +21,13 @@ from burn.functions.interchange import dlpack_device
 from burn.functions.printing import format_values
 from burn.functions.quantization import dequantize
 from burn.tensor import _arrow as arrow
+from burn.tensor._async_reads import awaited
 from burn.tensor._attributes import TensorAttributes, dispatch
 from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from burn.aliases import RealScalar
 
 __all__ = ["HostConversion"]
@@ -41,6 +44,65 @@ class HostConversion(TensorAttributes):
         Of a quantized tensor they are codes and scales: a `burn.quantization.QuantizedData`.
         """
         return dispatch.to_data(self)
+
+    def data_async(self) -> Coroutine[Any, Any, TensorData]:
+        """The values on the host, to be awaited: other tasks run while the device works.
+
+        A thread of the device waits, for one read after the other. A task that is cancelled leaves
+        its read, and what that raises, behind.
+
+        Returns
+        -------
+        coroutine of TensorData
+            Of the value that the tensor has when this is called.
+
+        Raises
+        ------
+        ExecutionError
+            In the task that awaits it: if work that the tensor depends on failed.
+        UnsupportedOpError
+            In the task that awaits it: if that is no task of asyncio.
+
+        Examples
+        --------
+        >>> import asyncio, burn
+        >>> async def read():
+        ...     x, y = burn.ones(2, device="cpu"), burn.zeros(1, device="cpu")
+        ...     return await asyncio.gather(x.data_async(), y.data_async())
+        >>> [data.tolist() for data in asyncio.run(read())]
+        [[1.0, 1.0], [0.0]]
+        """
+        now = self._now()
+        return awaited(now.data, self.device, f"data_async({meta_of(self)})")
+
+    def item_async(self) -> Coroutine[Any, Any, Any]:
+        """The value of a tensor with one element, as a Python number, to be awaited.
+
+        Returns
+        -------
+        coroutine of bool, int, float or complex
+            Of the value that the tensor has when this is called; see `data_async`.
+
+        Raises
+        ------
+        ShapeError
+            In the task that awaits it: if it has more elements, or none.
+
+        Examples
+        --------
+        >>> import asyncio, burn
+        >>> async def read():
+        ...     return await burn.arange(5, device="cpu").sum().item_async()
+        >>> asyncio.run(read())
+        10
+        """
+        now = self._now()
+        return awaited(now.item, self.device, f"item_async({meta_of(self)})")
+
+    def _now(self) -> Self:
+        """A tensor of the same value, which no write to this one changes."""
+        now: Self = dispatch.wrap(self.primitive, self.tensor_type)
+        return now
 
     def numpy(self) -> np.ndarray[Any, Any]:
         """The values as a read-only NumPy array, without a copy where memory is shared.

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+import functools
+from typing import TYPE_CHECKING, Any, Self
 
 from burn.functions.common import dispatch
 from burn.functions.normalize import check_tensor
+from burn.tensor._async_reads import awaited, running_loop
 from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from burn.devices import Device
     from burn.tensor.tensor import Tensor
 
 __all__ = ["Transaction"]
@@ -54,3 +59,54 @@ class Transaction:
             If work that one of them depends on failed.
         """
         return dispatch.read_all(self._tensors)
+
+    def execute_async(self) -> Coroutine[Any, Any, list[TensorData]]:
+        """The values of all tensors, to be awaited: other tasks run while the devices work.
+
+        Returns
+        -------
+        coroutine of list of TensorData
+            Of the values that the tensors have when this is called, in the order in which they
+            were registered; see `Tensor.data_async`.
+
+        Raises
+        ------
+        ExecutionError
+            In the task that awaits it: if work that one of them depends on failed.
+        UnsupportedOpError
+            In the task that awaits it: if that is no task of asyncio.
+
+        Examples
+        --------
+        >>> import asyncio, burn
+        >>> x, y = burn.ones(2, device="cpu"), burn.zeros(1, device="cpu")
+        >>> async def read():
+        ...     return await burn.Transaction().register(x).register(y).execute_async()
+        >>> [data.tolist() for data in asyncio.run(read())]
+        [[1.0, 1.0], [0.0]]
+        """
+        return _execute([dispatch.wrap(x.primitive, x.tensor_type) for x in self._tensors])
+
+
+async def _execute(tensors: list[Tensor]) -> list[TensorData]:
+    """Read tensors, in the thread of each device."""
+    import asyncio  # not imported with burn
+
+    operation = "Transaction.execute_async"
+    running_loop(operation)
+    indices: dict[Device, list[int]] = {}
+    for index, x in enumerate(tensors):
+        indices.setdefault(x.device, []).append(index)
+    reads = [
+        awaited(
+            functools.partial(dispatch.read_all, [tensors[index] for index in own]),
+            device,
+            operation,
+        )
+        for device, own in indices.items()
+    ]
+    found = await asyncio.gather(*reads)
+    results: dict[int, TensorData] = {}
+    for own, data in zip(indices.values(), found, strict=True):
+        results.update(zip(own, data, strict=True))
+    return [results[index] for index in range(len(tensors))]
