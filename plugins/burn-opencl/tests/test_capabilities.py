@@ -6,7 +6,16 @@ import sys
 import pytest
 
 import burn
-from burn.plugin_api import DiskCache, DTypeUsage, bfloat16, float16, float32, float64
+from burn.plugin_api import (
+    DiskCache,
+    DTypeUsage,
+    bfloat16,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+)
 from burn.testing import Selection, Subject, groups_of, load_samples
 from burn_opencl import plugin
 from burn_opencl.backend import OpenClDevice
@@ -83,6 +92,7 @@ for call in (
     lambda: burn.zeros(3, dtype=burn.float64, device=device),
     lambda: burn.ones(3, device=device).astype(burn.float64),
     lambda: burn.ones(3, dtype=burn.float64, device="cpu").to_device(device),
+    lambda: burn.ones(3, device=device).astype(burn.complex128),
 ):
     try:
         call()
@@ -92,9 +102,10 @@ for call in (
 
 
 def test_float64_is_denied_where_the_device_has_none(device, without_doubles):
-    assert without_doubles.dtype_usage(device.id, float64) == DTypeUsage.NONE
+    for dtype in (float64, complex128):
+        assert without_doubles.dtype_usage(device.id, dtype) == DTypeUsage.NONE
     # 16-bit floats that are computed in float32 count as arithmetic too.
-    for dtype in (float16, bfloat16, float32):
+    for dtype in (float16, bfloat16, float32, complex64):
         assert without_doubles.dtype_usage(device.id, dtype) == DTypeUsage.GENERAL
     finished = subprocess.run(
         [sys.executable, "-c", DENIED], capture_output=True, text=True, timeout=120, check=False
@@ -102,8 +113,10 @@ def test_float64_is_denied_where_the_device_has_none(device, without_doubles):
     assert finished.returncode == 0, finished.stderr
     first, *refused = finished.stdout.splitlines()
     assert first == "float32 NONE"
-    assert len(refused) == 3
-    assert all("float64" in line and "opencl" in line for line in refused), refused
+    assert len(refused) == 4
+    for line, dtype in zip(refused, [*["float64"] * 3, "complex128"], strict=True):
+        assert dtype in line
+        assert "opencl" in line
 
 
 def test_a_program_that_needs_float64_is_not_built_there(without_doubles):

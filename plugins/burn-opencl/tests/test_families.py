@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import burn
-from burn.plugin_api import TensorData, float32, int64, resolve
+from burn.plugin_api import TensorData, complex64, complex128, float32, int64, resolve
 from burn_opencl.backend import OpenClDevice
 from burn_opencl.icd_loader import found_devices
 
@@ -21,6 +21,19 @@ NUMBERS = np.random.default_rng(0)
 
 def floats(*shape):
     return NUMBERS.normal(size=shape).astype(np.float32)
+
+
+def complexes(*shape):
+    return floats(*shape).astype(np.float64) + 1j * floats(*shape)
+
+
+def singles(*shape):
+    return complexes(*shape).astype(np.complex64)
+
+
+def units(*shape):
+    """Numbers of magnitude 1, whose products have it too."""
+    return np.exp(1j * floats(*shape)).astype(np.complex64)
 
 
 def channels(*shape):
@@ -91,6 +104,26 @@ CASES = [
     ("random_integers", [], {
         "shape": (30_001,), "low": -5, "high": 1 << 40, "seed": 3, "offset": 5, "dtype": int64,
     }),
+    ("multiply", [singles(90, 1, 11), singles(100, 11)], {}),
+    ("multiply", [complexes(90, 1, 11), complexes(100, 11)], {}),
+    ("tanh", [singles(90, 100)], {}),
+    ("abs", [complexes(90, 100)], {}),
+    ("isnan", [complexes(90, 100)], {}),
+    ("complex", [floats(9000), floats(9000)], {}),
+    ("cast", [floats(90, 100)], {"dtype": complex128}),
+    ("where", [NUMBERS.random((90, 1)) < 0.5, complexes(100), complexes(90, 100)], {}),
+    ("concat", [[complexes(90, 50), complexes(90, 60)]], {"axis": 1}),
+    ("sum", [singles(60, 70, 5)], {"axis": (0, 2), "dtype": complex64}),
+    ("sum", [complexes(30_000)], {"axis": (0,), "dtype": complex128}),
+    ("prod", [units(333, 30)], {"axis": (0,), "dtype": complex64}),
+    ("cumsum", [complexes(3, 4000)], {"axis": 1}),
+    ("cumprod", [units(333, 30)], {"axis": 0}),
+    ("gather", [complexes(90, 100), NUMBERS.integers(-90, 90, (120, 100))], {"axis": 0}),
+    ("scatter", [complexes(9, 100), NUMBERS.integers(0, 9, (90, 100)), complexes(90, 100)], {
+        "axis": 0, "update": "add",
+    }),
+    ("matmul", [singles(70, 90), singles(90, 80)], {}),
+    ("matmul", [complexes(4, 1, 30, 40), complexes(3, 40, 50)], {}),
 ]  # fmt: skip
 
 
@@ -125,9 +158,12 @@ def test_large_tensors_give_what_burn_cpu_gives(own, case):
     table = resolve(cpu.backend, cpu.id)
 
     def computed(backend, device, ops):
-        uploaded = [
-            None if one is None else backend.from_data(TensorData(one), device) for one in operands
-        ]
+        def upload(one):
+            if isinstance(one, list):
+                return [upload(part) for part in one]
+            return None if one is None else backend.from_data(TensorData(one), device)
+
+        uploaded = [upload(one) for one in operands]
         result = getattr(ops, name)(*uploaded, **attributes)
         outputs = result if isinstance(result, tuple) else (result,)
         return [backend.to_data(one).array for one in outputs]
@@ -135,5 +171,5 @@ def test_large_tensors_give_what_burn_cpu_gives(own, case):
     found = computed(own, own.device, resolve(own, own.device))
     for one, other in zip(found, computed(cpu.backend, cpu.id, table), strict=True):
         assert one.dtype == other.dtype
-        largest = np.abs(other.astype(np.float64)).max(initial=1.0)
+        largest = np.abs(other.astype(np.complex128)).max(initial=1.0)
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=2e-5 * largest)

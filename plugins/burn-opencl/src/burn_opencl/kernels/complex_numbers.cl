@@ -54,15 +54,29 @@ inline void write_complex(GLOBAL void* p, long i, int type, C x) {
 #define TRUTH(condition) (C)((condition) ? NUMBER(1.0) : NUMBER(0.0), NUMBER(0.0))
 
 inline C product(C x, C y) { return (C)(x.x * y.x - x.y * y.y, x.x * y.y + x.y * y.x); }
+inline REAL larger_part(C x) { return fmax(fabs(x.x), fabs(x.y)); }
 inline C quotient(C x, C y) {
+    const REAL size = larger_part(y);
+    REAL factor = NUMBER(1.0);
+    if (larger_part(x) > HUGE_SUM) {
+        x *= NUMBER(0.0625);
+        factor = NUMBER(16.0);
+    }
+    if (size > HUGE_SUM) {
+        y *= NUMBER(0.0625);
+        factor *= NUMBER(0.0625);
+    } else if (size < TINY_SUM && size > NUMBER(0.0)) {
+        y *= UP;
+        factor *= UP;
+    }
     const REAL across = fabs(y.x), up = fabs(y.y);
     if (across >= up) {
         if (across == NUMBER(0.0)) return (C)(x.x / across, x.y / across);
         const REAL ratio = y.y / y.x, divisor = y.x + y.y * ratio;
-        return (C)((x.x + x.y * ratio) / divisor, (x.y - x.x * ratio) / divisor);
+        return (C)((x.x + x.y * ratio) / divisor, (x.y - x.x * ratio) / divisor) * factor;
     }
     const REAL ratio = y.x / y.y, divisor = y.y + y.x * ratio;
-    return (C)((x.x * ratio + x.y) / divisor, (x.y * ratio - x.x) / divisor);
+    return (C)((x.x * ratio + x.y) / divisor, (x.y * ratio - x.x) / divisor) * factor;
 }
 inline C inverse(C x) {
     if (fabs(x.x) >= fabs(x.y)) {
@@ -80,7 +94,7 @@ inline C sign_of(C x) {
     if (has_nan(x) || (isinf(x.x) && isinf(x.y))) return (C)((REAL)NAN, (REAL)NAN);
     if (isinf(x.x)) return (C)(copysign(NUMBER(1.0), x.x), NUMBER(0.0));
     if (isinf(x.y)) return (C)(NUMBER(0.0), copysign(NUMBER(1.0), x.y));
-    const REAL longer = fmax(fabs(x.x), fabs(x.y));
+    const REAL longer = larger_part(x);
     if (longer == NUMBER(0.0)) return (C)(NUMBER(0.0));
     const C scaled = (C)(x.x / longer, x.y / longer);
     const REAL length = hypot(scaled.x, scaled.y);
