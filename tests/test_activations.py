@@ -224,3 +224,29 @@ def test_an_activation_keeps_its_input_alone_for_the_gradient():
         if name not in ("softmin", "glu"):
             node = function(x).primitive.node
             assert node.parents == (x.primitive.node,), name
+
+
+def test_random_slopes_lie_between_their_bounds_and_a_seed_repeats_them():
+    x = burn.full(1000, -1.0, device="cpu")
+    burn.Device("cpu").seed(3)
+    first = functional.rrelu(x, 0.25, 0.5, training=True).numpy()
+    burn.Device("cpu").seed(3)
+    assert (functional.rrelu(x, 0.25, 0.5, training=True).numpy() == first).all()
+    assert -0.5 < first.min() < -0.49
+    assert -0.26 < first.max() <= -0.25
+    assert functional.rrelu(x, 0.25, 0.5).tolist() == [-0.375] * 1000
+    assert functional.rrelu(-x, 0.25, 0.5, training=True).tolist() == [1.0] * 1000
+
+
+def test_random_slopes_are_the_gradient():
+    x = burn.asarray([-1.0, -2.0, 3.0], device=burn.Device("cpu").autodiff()).require_grad()
+    y = functional.rrelu(x, training=True)
+    slopes = x.grad(y.sum().backward())
+    assert (slopes * x.detach().inner()).tolist() == y.detach().tolist()
+
+
+def test_a_layer_of_random_slopes_draws_them_in_training_alone():
+    layer = burn.nn.RReLU(0.25, 0.5)
+    x = burn.full(100, -1.0, device=burn.Device("cpu").autodiff())
+    assert len(set(layer(x).tolist())) > 1
+    assert layer.eval()(x).tolist() == [-0.375] * 100

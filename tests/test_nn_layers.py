@@ -183,6 +183,10 @@ POOLING = [
     Case("AdaptiveMaxPool1d(4)", ((2, 3, 7),)),
     Case("AdaptiveMaxPool2d((3, 2))", IMAGES),
     Case("AdaptiveMaxPool3d(2)", ((2, 3, 4, 5, 3),)),
+    Case("AdaptiveMaxPool2d((3, 2), return_indices=True)", IMAGES),
+    Case("LPPool1d(2, 3, stride=2)", ((2, 3, 9),), "LPPool1d(2, 3, 2)"),
+    Case("LPPool2d(4.0, (3, 2), ceil_mode=True)", IMAGES),
+    Case("LPPool3d(2.0, 2)", ((2, 3, 4, 5, 2),)),
 ]
 
 ELEMENTS = ((3, 4, 5),)
@@ -204,6 +208,7 @@ ACTIVATION = [
         "Function(lambda x: torch.clamp(0.2 * x + 0.4, 0, 1))",
     ),
     Case("LeakyReLU(negative_slope=0.3)", ELEMENTS, "LeakyReLU(0.3)"),
+    Case("RReLU(lower=0.3, upper=0.3)", ELEMENTS, "RReLU(0.3, 0.3)"),
     Case("PReLU(num_parameters=4, init=0.5)", ELEMENTS, "PReLU(4, 0.5)"),
     Case("ELU(alpha=0.5)", ELEMENTS, "ELU(0.5)"),
     Case("CELU(alpha=0.5)", ELEMENTS, "CELU(0.5)"),

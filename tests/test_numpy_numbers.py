@@ -239,6 +239,25 @@ CALLS = {
         for rank, (x, size) in enumerate(((STEPS, 2), (IMAGE, (2, 3)), (SPACE, 2)), 1)
     },
     **{
+        f"nn.functional.adaptive_max_pool{rank}d_with_indices": call(x, size)
+        for rank, (x, size) in enumerate(((STEPS, 2), (IMAGE, (2, 3)), (SPACE, 2)), 1)
+    },
+    **{
+        for rank, x in enumerate((STEPS, IMAGE, SPACE), 1)
+    },
+    **{
+        f"nn.functional.max_unpool{rank}d": call(
+            values(1, 1, *[2] * rank),
+            np.arange(2**rank).reshape((1, 1, *[2] * rank)),
+            2,
+            stride=2,
+            padding=0,
+            output_size=(4,) * rank,
+        )
+        for rank in (1, 2, 3)
+    },
+    "nn.functional.rrelu": call(X, lower=0.25, upper=0.5, training=False),
+    **{
         f"nn.functional.avg_pool{rank}d": pooled(x, rank, count_include_pad=False, **POOLED)
         for rank, x in enumerate((STEPS, IMAGE, SPACE), 1)
     },
@@ -266,6 +285,8 @@ CALLS = {
         offset_groups=1,
     ),
     "nn.functional.affine_grid_2d": call(values(1, 2, 3), (1, 1, 2, 3), align_corners=True),
+    "nn.functional.affine_grid_3d": call(values(1, 3, 4), (1, 1, 2, 3, 2), align_corners=True),
+    "nn.functional.grid_sample_3d": call(SPACE, values(1, 2, 1, 2, 3), align_corners=True),
     "nn.functional.grid_sample_2d": call(IMAGE, values(1, 2, 3, 2), align_corners=True),
     "nn.functional.interpolate": [
         call(IMAGE, 3),

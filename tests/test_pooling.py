@@ -343,3 +343,67 @@ def test_what_is_refused_is_an_error_with_the_numbers(call, error, text):
     with pytest.raises(error) as caught:
         call()
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_indices_of_adaptive_maxima_are_those_of_torch(rank):
+    array = normal(*SHAPES[rank])
+    ours = getattr(F, f"adaptive_max_pool{rank}d_with_indices")
+    theirs = getattr(functional, f"adaptive_max_pool{rank}d")
+    for size in (1, 2, 3, 4):
+        found = ours(tensor(array), size)
+        values, indices = theirs(torch.from_numpy(array), size, return_indices=True)
+        assert np.array_equal(found.values.numpy(), values.numpy()), size
+        assert np.array_equal(found.indices.numpy(), indices.numpy()), size
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_maxima_go_back_where_those_of_torch_go(rank):
+    array = normal(*SHAPES[rank])
+    pool, other = (
+        getattr(F, f"max_pool{rank}d_with_indices"),
+        getattr(functional, f"max_pool{rank}d"),
+    )
+    ours, theirs = getattr(F, f"max_unpool{rank}d"), getattr(functional, f"max_unpool{rank}d")
+    for plan in [(2, None, 0), (3, 2, 1), (3, 1, 0)]:
+        found = pool(tensor(array), *plan)
+        values, indices = other(torch.from_numpy(array), *plan, return_indices=True)
+        expected = theirs(values, indices, *plan, array.shape[2:]).numpy()
+        for size in (array.shape[2:], array.shape):
+            result = ours(found.values, found.indices, *plan, size)
+            assert np.array_equal(result.numpy(), expected), plan
+    found = pool(tensor(array), 2)
+    values, gradient = gradients(
+        lambda x: ours(x, found.indices, 2, output_size=array.shape), found.values.numpy()
+    )
+    indices = torch.from_numpy(found.indices.numpy())
+    expected, wanted = torch_gradients(
+        lambda x: theirs(x, indices, 2, output_size=array.shape), found.values.numpy()
+    )
+    assert np.array_equal(values, expected)
+    assert np.array_equal(gradient, wanted)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_norms_of_windows_and_their_gradients_are_those_of_torch(rank):
+    array = normal(*SHAPES[rank])
+    ours, theirs = getattr(F, f"lp_pool{rank}d"), getattr(functional, f"lp_pool{rank}d")
+    for order, size, stride, ceil_mode in itertools.product(
+        (1, 2.0, 3.0), (2, 3), (None, 2), (0, 1)
+    ):
+        x = array if order == 2.0 else np.abs(array)  # PyTorch takes no magnitudes
+        plan = (order, size, stride, bool(ceil_mode))
+        values, gradient = gradients(lambda x, plan=plan: ours(x, *plan), x)
+        expected, wanted = torch_gradients(lambda x, plan=plan: theirs(x, *plan), x)
+        assert_close(values, expected)
+        assert_close(gradient, wanted)
+
+
+def test_the_norm_of_zeros_has_the_gradient_zero():
+    _, gradient = gradients(lambda x: F.lp_pool1d(x, 3, 2), np.zeros((1, 1, 4)))
+    assert gradient.tolist() == [[[0.0] * 4]]
+
+
+def test_powers_of_16_bits_do_not_leave_their_range():
+    x = tensor(np.array([300.0, -400.0]), dtype="float16")
+    assert F.lp_pool1d(x, 2, 2).tolist() == [500.0]

@@ -196,6 +196,19 @@ def test_sampling_is_that_of_torch(mode, padding_mode, align_corners):
         )
 
 
+@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize("padding_mode", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["bilinear", "nearest"])
+def test_sampling_of_volumes_is_that_of_torch(mode, padding_mode, align_corners):
+    options = {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
+    assert_same(
+        lambda x, y: F.grid_sample_3d(x, y, **options),
+        lambda x, y: functional.grid_sample(x, y, **options),
+        normal(2, 2, 3, 4, 5),
+        RANDOM.uniform(-1.6, 1.6, (2, 3, 4, 2, 3)),
+    )
+
+
 def test_points_far_away_and_infinite_ones():
     array = np.arange(1.0, 13.0).reshape(1, 1, 3, 4)
     x = tensor(array)
@@ -220,6 +233,17 @@ def test_affine_grids_are_those_of_torch(size, align_corners):
         lambda x: F.affine_grid_2d(x, size, align_corners=align_corners),
         lambda x: functional.affine_grid(x, size, align_corners=align_corners),
         normal(2, 2, 3),
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Since version 1.3.0, affine_grid")
+@pytest.mark.parametrize("align_corners", [False, True])
+def test_affine_grids_of_volumes_are_those_of_torch(align_corners):
+    size = (2, 1, 3, 4, 5)
+    assert_same(
+        lambda x: F.affine_grid_3d(x, size, align_corners=align_corners),
+        lambda x: functional.affine_grid(x, size, align_corners=align_corners),
+        normal(2, 3, 4),
     )
 
 

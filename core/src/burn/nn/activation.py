@@ -30,6 +30,7 @@ __all__ = [
     "Mish",
     "PReLU",
     "QuietSoftmax",
+    "RReLU",
     "ReLU",
     "ReLU6",
     "Shrink",
@@ -149,6 +150,24 @@ class LeakyReLU(Module):
     def forward(self, x: Tensor) -> Tensor:
         """In the shape of the input."""
         return F.leaky_relu(x, negative_slope=self.negative_slope)
+
+
+class RReLU(Module):
+    """In training, `LeakyReLU` with slopes that are drawn; see `burn.nn.functional.rrelu`.
+
+    Parameters
+    ----------
+    lower, upper : float
+        The bounds between which slopes are distributed uniformly; after training all slopes are
+        their mean.
+    """
+
+    def __init__(self, lower: float = 1.0 / 8.0, upper: float = 1.0 / 3.0) -> None:
+        self.lower, self.upper = lower, upper
+
+    def forward(self, x: Tensor) -> Tensor:
+        """In the shape of the input."""
+        return F.rrelu(x, self.lower, self.upper, training=self.is_training(x))
 
 
 class PReLU(Module):

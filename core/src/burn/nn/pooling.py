@@ -1,4 +1,4 @@
-"""Pooling: the maximum or the mean of windows, or of as many parts as are asked for."""
+"""Pooling: the maximum, mean or norm of windows, or of as many parts as are asked for."""
 
 from __future__ import annotations
 
@@ -22,9 +22,15 @@ __all__ = [
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
 ]
 
 PerAxis: TypeAlias = int | tuple[int, ...]
@@ -115,6 +121,141 @@ class MaxPool3d(_MaxPool):
 
     _function = staticmethod(F.max_pool3d)
     _with_indices = staticmethod(F.max_pool3d_with_indices)
+
+
+class _MaxUnpool(Module):
+    """What layers share that put maxima back."""
+
+    _function: ClassVar[Callable[..., Tensor]]
+
+    def __init__(
+        self, kernel_size: PerAxis, stride: PerAxis | None = None, padding: Padding = 0
+    ) -> None:
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
+
+    def forward(
+        self, x: Tensor, indices: Tensor, output_size: tuple[int, ...] | None = None
+    ) -> Tensor:
+        """The maxima at their indices, and zeros; `output_size` is the shape before the pooling."""
+        return self._function(x, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """`MaxUnpool2d` of signals, of shape (N, C, L).
+
+    Examples
+    --------
+    >>> import burn
+    >>> pooled = burn.nn.MaxPool1d(2, return_indices=True)(burn.ones((8, 3, 6)))
+    >>> burn.nn.MaxUnpool1d(2)(*pooled).shape
+    (8, 3, 6)
+    """
+
+    _function = staticmethod(F.max_unpool1d)
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """The inverse of `MaxPool2d` but for the elements that were no maximum, which are 0.
+
+    Parameters
+    ----------
+    kernel_size, stride, padding
+        As of the `MaxPool2d`, which returns the indices too.
+
+    Examples
+    --------
+    >>> import burn
+    >>> pooled = burn.nn.MaxPool2d(2, return_indices=True)(burn.ones((8, 3, 6, 7)))
+    >>> burn.nn.MaxUnpool2d(2)(*pooled, output_size=(6, 7)).shape
+    (8, 3, 6, 7)
+    """
+
+    _function = staticmethod(F.max_unpool2d)
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """`MaxUnpool2d` of volumes, of shape (N, C, D, H, W).
+
+    Examples
+    --------
+    >>> import burn
+    >>> pooled = burn.nn.MaxPool3d(2, return_indices=True)(burn.ones((8, 3, 4, 4, 4)))
+    >>> burn.nn.MaxUnpool3d(2)(*pooled).shape
+    (8, 3, 4, 4, 4)
+    """
+
+    _function = staticmethod(F.max_unpool3d)
+
+
+class _LPPool(Module):
+    """What layers of norms share."""
+
+    _function: ClassVar[Callable[..., Tensor]]
+
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: PerAxis,
+        stride: PerAxis | None = None,
+        *,
+        ceil_mode: bool = False,
+    ) -> None:
+        self.norm_type, self.kernel_size = norm_type, kernel_size
+        self.stride, self.ceil_mode = stride, ceil_mode
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The norms."""
+        return self._function(x, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool1d(_LPPool):
+    """`LPPool2d` of signals, of shape (N, C, L).
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.LPPool1d(2, 3)(burn.ones((8, 3, 6))).shape
+    (8, 3, 2)
+    """
+
+    _function = staticmethod(F.lp_pool1d)
+
+
+class LPPool2d(_LPPool):
+    """The norm of each window of images, of shape (N, C, H, W); see `burn.nn.functional.lp_pool2d`.
+
+    Parameters
+    ----------
+    norm_type : float
+        The order of the norm: 1 gives sums of magnitudes, 2 lengths.
+    kernel_size : int or tuple of int
+        Lengths of the window along the spatial axes.
+    stride : int or tuple of int, optional
+        Distance between neighbouring windows; `kernel_size` if left out.
+    ceil_mode : bool
+        Whether windows that reach beyond the end count.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.LPPool2d(2, 3, stride=2)(burn.ones((8, 3, 7, 5))).shape
+    (8, 3, 3, 2)
+    """
+
+    _function = staticmethod(F.lp_pool2d)
+
+
+class LPPool3d(_LPPool):
+    """`LPPool2d` of volumes, of shape (N, C, D, H, W).
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.LPPool3d(2, 2)(burn.ones((8, 3, 4, 4, 4))).shape
+    (8, 3, 2, 2, 2)
+    """
+
+    _function = staticmethod(F.lp_pool3d)
 
 
 class _AvgPool(Module):
@@ -250,7 +391,22 @@ class AdaptiveAvgPool3d(_AdaptivePool):
     _function = staticmethod(F.adaptive_avg_pool3d)
 
 
-class AdaptiveMaxPool1d(_AdaptivePool):
+class _AdaptiveMaxPool(Module):
+    """What layers share that give a number of maxima."""
+
+    _function: ClassVar[Callable[..., Tensor]]
+    _with_indices: ClassVar[Callable[..., Any]]
+
+    def __init__(self, output_size: Any, *, return_indices: bool = False) -> None:
+        self.output_size, self.return_indices = output_size, return_indices
+
+    def forward(self, x: Tensor) -> Any:
+        """Shape (N, C, *output_size); a named tuple of values and indices with `return_indices`."""
+        function = self._with_indices if self.return_indices else self._function
+        return function(x, self.output_size)
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
     """`AdaptiveMaxPool2d` of signals, of shape (N, C, L).
 
     Examples
@@ -261,15 +417,18 @@ class AdaptiveMaxPool1d(_AdaptivePool):
     """
 
     _function = staticmethod(F.adaptive_max_pool1d)
+    _with_indices = staticmethod(F.adaptive_max_pool1d_with_indices)
 
 
-class AdaptiveMaxPool2d(_AdaptivePool):
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     """The maxima of as many windows of images, of shape (N, C, H, W), as are asked for.
 
     Parameters
     ----------
     output_size : int or tuple of int
         Number of windows along the spatial axes.
+    return_indices : bool
+        Whether the indices of the maxima are returned, too.
 
     Examples
     --------
@@ -279,9 +438,10 @@ class AdaptiveMaxPool2d(_AdaptivePool):
     """
 
     _function = staticmethod(F.adaptive_max_pool2d)
+    _with_indices = staticmethod(F.adaptive_max_pool2d_with_indices)
 
 
-class AdaptiveMaxPool3d(_AdaptivePool):
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     """`AdaptiveMaxPool2d` of volumes, of shape (N, C, D, H, W).
 
     Examples
@@ -292,3 +452,4 @@ class AdaptiveMaxPool3d(_AdaptivePool):
     """
 
     _function = staticmethod(F.adaptive_max_pool3d)
+    _with_indices = staticmethod(F.adaptive_max_pool3d_with_indices)

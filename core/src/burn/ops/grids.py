@@ -1,8 +1,8 @@
-"""Images sampled at the points of a grid, and the grids of affine maps.
+"""Images and volumes sampled at the points of a grid, and the grids of affine maps.
 
-A point has two coordinates, the first across and the second down, that go from -1 to 1 over the
-image: from the middle of the first element to that of the last with `align_corners`, else
-from edge to edge.
+A point has a coordinate for each spatial axis, the last axis first (across, down, and in depth),
+that goes from -1 to 1 over the image: from the middle of the first element to that of the last
+with `align_corners`, else from edge to edge.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from burn.ops.batching import merging
 from burn.ops.index_arithmetic import index_dtype, narrow
 from burn.ops.op import Tag, op
 from burn.ops.resampling import CUBIC_COEFFICIENT
-from burn.ops.shapes import check_shape
+from burn.ops.shapes import check_shape, size
 from burn.ops.signature import Flag, FloatOperand, Meta, Primitive, Role, Shape, Sizes
 from burn.ops.table import OpTable
 
@@ -27,6 +27,7 @@ _MODES: Final = {"nearest": (0,), "bilinear": (0, 1), "bicubic": (-1, 0, 1, 2)}
 """Offsets of the elements that a value is interpolated from, from the one before its point."""
 
 SamplingMode: TypeAlias = Annotated[Literal["nearest", "bilinear", "bicubic"], Role.CHOICE]
+VolumeMode: TypeAlias = Annotated[Literal["nearest", "bilinear"], Role.CHOICE]
 SamplingPadding: TypeAlias = Annotated[Literal["zeros", "border", "reflection"], Role.CHOICE]
 
 
@@ -60,12 +61,68 @@ def _(
     padding_mode: str = "zeros",
     align_corners: bool = False,
 ) -> Primitive:
-    images, channels, height, width = tuple(x.shape)
-    shape = _sampled_shape((images, channels, height, width), tuple(grid.shape), mode, padding_mode)
-    count = shape[2] * shape[3]
-    plane = ops.reshape(x, shape=(images, channels, height * width))
-    grid = ops.reshape(grid, shape=(images, count, 2))
-    across, down = [
+    shape = _sampled_shape(tuple(x.shape), tuple(grid.shape), mode, padding_mode)
+    return _sampled(
+        ops, x, grid, shape, mode=mode, padding_mode=padding_mode, align_corners=align_corners
+    )
+
+
+grid_sample_2d.batching(merging(x=0, grid=0))
+
+
+@op(Tag.COMPUTE_BOUND)
+def grid_sample_3d(
+    x: FloatOperand,
+    grid: FloatOperand,
+    *,
+    mode: VolumeMode = "bilinear",
+    padding_mode: SamplingPadding = "zeros",
+    align_corners: Flag = False,
+) -> Meta:
+    """Values of volumes `x` (N, C, D, H, W) at the points `grid` (N, planes, rows, columns, 3).
+
+    As `grid_sample_2d`, but without the mode ``bicubic``; ``bilinear`` is linear along each of the
+    three axes.
+    """
+    return Meta(_sampled_volume_shape(x.shape, grid.shape, mode, padding_mode), x.dtype)
+
+
+@grid_sample_3d.decomposition
+@in_float32
+def _(
+    ops: OpTable,
+    x: Primitive,
+    grid: Primitive,
+    *,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool = False,
+) -> Primitive:
+    shape = _sampled_volume_shape(tuple(x.shape), tuple(grid.shape), mode, padding_mode)
+    return _sampled(
+        ops, x, grid, shape, mode=mode, padding_mode=padding_mode, align_corners=align_corners
+    )
+
+
+grid_sample_3d.batching(merging(x=0, grid=0))
+
+
+def _sampled(
+    ops: OpTable,
+    x: Primitive,
+    grid: Primitive,
+    shape: Shape,
+    *,
+    mode: str,
+    padding_mode: str,
+    align_corners: bool,
+) -> Primitive:
+    """Values interpolated along one spatial axis after the other."""
+    images, channels, *lengths = tuple(x.shape)
+    count = size(shape[2:])
+    flat = ops.reshape(x, shape=(images, channels, size(lengths)))
+    grid = ops.reshape(grid, shape=(images, count, len(lengths)))
+    neighbours = [
         _neighbours(
             ops,
             ops.reshape(narrow(ops, grid, 2, number, 1), shape=(images, 1, count)),
@@ -74,20 +131,23 @@ def _(
             padding_mode=padding_mode,
             align_corners=align_corners,
         )
-        for number, length in enumerate((width, height))
+        for number, length in enumerate(reversed(lengths))
     ]
-    total = None
-    for row in down:
-        start = ops.multiply(row.index, width)
-        line = None
-        for column in across:
-            index = ops.expand(ops.add(start, column.index), shape=(images, channels, count))
-            line = _added(ops, line, ops.gather(plane, index, axis=2), column)
-        total = _added(ops, total, line, row)
-    return ops.reshape(total, shape=shape)
 
+    def interpolated(start: Primitive | None, axis: int) -> Primitive:
+        """The sum over neighbours along an axis, and along those after it."""
+        total = None
+        for one in neighbours[len(lengths) - 1 - axis]:
+            index = one.index if start is None else ops.add(start, one.index)
+            if axis == len(lengths) - 1:
+                wide = ops.expand(index, shape=(images, channels, count))
+                value = ops.gather(flat, wide, axis=2)
+            else:
+                value = interpolated(ops.multiply(index, lengths[axis + 1]), axis + 1)
+            total = _added(ops, total, value, one)
+        return total
 
-grid_sample_2d.batching(merging(x=0, grid=0))
+    return ops.reshape(interpolated(None, 0), shape=shape)
 
 
 class _Neighbour(NamedTuple):
@@ -202,9 +262,25 @@ def _sampled_shape(shape: Shape, grid: Shape, mode: str, padding_mode: str) -> S
             f"images of shape {shape} and a grid of shape {grid}",
             hint="They are (N, C, H, W) and (N, rows, columns, 2)",
         )
-    if 0 in shape[2:]:
-        raise ShapeError(f"images of shape {shape} have no elements to sample")
+    _check_elements(shape)
     return check_shape((*shape[:2], *grid[1:3]))
+
+
+def _sampled_volume_shape(shape: Shape, grid: Shape, mode: str, padding_mode: str) -> Shape:
+    check_choice("mode", mode, grid_sample_3d.attributes["mode"].choices)
+    check_choice("padding_mode", padding_mode, grid_sample_3d.attributes["padding_mode"].choices)
+    if len(shape) != 5 or len(grid) != 5 or grid[4] != 3 or shape[0] != grid[0]:
+        raise ShapeError(
+            f"volumes of shape {shape} and a grid of shape {grid}",
+            hint="They are (N, C, D, H, W) and (N, planes, rows, columns, 3)",
+        )
+    _check_elements(shape)
+    return check_shape((*shape[:2], *grid[1:4]))
+
+
+def _check_elements(shape: Shape) -> None:
+    if 0 in shape[2:]:
+        raise ShapeError(f"x of shape {shape} has no elements to sample")
 
 
 @op(Tag.COMPUTE_BOUND)
@@ -222,16 +298,46 @@ def affine_grid_2d(theta: FloatOperand, *, output_size: Sizes, align_corners: Fl
 def _(
     ops: OpTable, theta: Primitive, *, output_size: Sizes, align_corners: bool = False
 ) -> Primitive:
-    shape = _grid_shape(tuple(theta.shape), output_size)
-    rows, columns = output_size
-    across, down = (_element_centers(count, align_corners) for count in (columns, rows))
-    points = np.ones((rows, columns, 3))
-    points[..., 0], points[..., 1] = across, down[:, None]
-    flat = constant(ops, points.reshape(rows * columns, 3), ops.dtype(theta))
-    return ops.reshape(ops.matmul(flat, ops.permute(theta, axes=(0, 2, 1))), shape=shape)
+    _grid_shape(tuple(theta.shape), output_size)
+    return _affine_grid(ops, theta, output_size, align_corners=align_corners)
 
 
 affine_grid_2d.batching(merging(theta=0))
+
+
+@op(Tag.COMPUTE_BOUND)
+def affine_grid_3d(theta: FloatOperand, *, output_size: Sizes, align_corners: Flag = False) -> Meta:
+    """Grid of `output_size` (planes, rows, columns) points under affine maps `theta` (N, 3, 4).
+
+    The result (N, planes, rows, columns, 3) is a grid for `grid_sample_3d`: ``theta @ [x, y, z,
+    1]`` for the coordinates x, y and z of each element of a volume of that size.
+    """
+    return Meta(_volume_grid_shape(theta.shape, output_size), theta.dtype)
+
+
+@affine_grid_3d.decomposition
+@in_float32
+def _(
+    ops: OpTable, theta: Primitive, *, output_size: Sizes, align_corners: bool = False
+) -> Primitive:
+    _volume_grid_shape(tuple(theta.shape), output_size)
+    return _affine_grid(ops, theta, output_size, align_corners=align_corners)
+
+
+affine_grid_3d.batching(merging(theta=0))
+
+
+def _affine_grid(
+    ops: OpTable, theta: Primitive, output_size: Sizes, *, align_corners: bool
+) -> Primitive:
+    axes = len(output_size)
+    points = np.ones((*output_size, axes + 1))
+    for axis, count in enumerate(output_size):
+        centers = _element_centers(count, align_corners)
+        points[..., axes - 1 - axis] = centers.reshape(-1, *[1] * (axes - 1 - axis))
+    flat = constant(ops, points.reshape(size(output_size), axes + 1), ops.dtype(theta))
+    grid = ops.matmul(flat, ops.permute(theta, axes=(0, 2, 1)))
+    return ops.reshape(grid, shape=(theta.shape[0], *output_size, axes))
 
 
 def _element_centers(count: int, align_corners: bool) -> Array:
@@ -248,3 +354,11 @@ def _grid_shape(theta: Shape, output_size: Sizes) -> Shape:
     if len(output_size) != 2:
         raise ArgumentError(f"output_size is {output_size}", hint="Use (rows, columns)")
     return check_shape((theta[0], *output_size, 2))
+
+
+def _volume_grid_shape(theta: Shape, output_size: Sizes) -> Shape:
+    if len(theta) != 3 or theta[1:] != (3, 4):
+        raise ShapeError(f"affine maps of shape {theta}", hint="They are (N, 3, 4)")
+    if len(output_size) != 3:
+        raise ArgumentError(f"output_size is {output_size}", hint="Use (planes, rows, columns)")
+    return check_shape((theta[0], *output_size, 3))

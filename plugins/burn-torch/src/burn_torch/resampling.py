@@ -101,14 +101,39 @@ class ResamplingOps(TorchOps):
         align_corners: bool = False,
     ) -> Tensor:
         """`torch.grid_sampler`, or the default."""
+        return self._grid_sample("grid_sample_2d", x, grid, mode, padding_mode, align_corners)
+
+    @in_float32
+    def grid_sample_3d(
+        self,
+        x: Tensor,
+        grid: Tensor,
+        *,
+        mode: str = "bilinear",
+        padding_mode: str = "zeros",
+        align_corners: bool = False,
+    ) -> Tensor:
+        """`torch.grid_sampler`, or the default."""
+        return self._grid_sample("grid_sample_3d", x, grid, mode, padding_mode, align_corners)
+
+    def _grid_sample(
+        self,
+        name: str,
+        x: Tensor,
+        grid: Tensor,
+        mode: str,
+        padding_mode: str,
+        align_corners: bool,
+    ) -> Tensor:
         if (
             not (x.numel() and grid.numel())
             or x.dtype is not grid.dtype
+            or x.dim() != int(name[-2]) + 2
             or not (mode in _MODES and padding_mode in _PADDING_MODES)
             or not (self._is_finite(x) and self._is_finite(grid))
         ):
             return self.decomposed(
-                "grid_sample_2d",
+                name,
                 x,
                 grid,
                 mode=mode,

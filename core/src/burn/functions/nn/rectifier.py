@@ -5,12 +5,17 @@ They take float tensors; integers and booleans become the default float dtype.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Final
 
 from burn.errors import ArgumentError, ShapeError
 from burn.functions import calls
 from burn.functions.common import op_function
-from burn.functions.normalize import rank_of
+from burn.functions.elementwise import less
+from burn.functions.normalize import as_flag, as_float, number_dtype, rank_of
+from burn.functions.quantization import numbers_of
+from burn.functions.random import uniform
+from burn.functions.searching import where
 from burn.ops.arguments import real_number
 
 if TYPE_CHECKING:
@@ -26,6 +31,7 @@ __all__ = [
     "prelu",
     "relu",
     "relu6",
+    "rrelu",
     "selu",
 ]
 
@@ -121,6 +127,51 @@ def leaky_relu(x: Tensor, /, *, negative_slope: float = 0.01) -> Tensor:
     return calls.leaky_relu(
         x, negative_slope=real_number(negative_slope, "negative_slope", "leaky_relu")
     )
+
+
+def rrelu(
+    x: Tensor, /, lower: float = 1.0 / 8.0, upper: float = 1.0 / 3.0, *, training: bool = False
+) -> Tensor:
+    """`x` where it is positive, otherwise `x` times a slope that is drawn for each element.
+
+    Parameters
+    ----------
+    x : Tensor
+        Float tensor.
+    lower, upper : float
+        The bounds between which slopes are distributed uniformly.
+    training : bool
+        Without it, all slopes are the mean of the bounds.
+
+    Returns
+    -------
+    Tensor
+        In the shape of `x`.
+
+    Raises
+    ------
+    ArgumentError
+        If a bound is not finite, or the lower one is above the upper one.
+
+    Notes
+    -----
+    Xu et al., 2015, arXiv:1505.00853. The generator of the device draws the slopes, so that the
+    same seed gives the same ones on every backend.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> F.rrelu(burn.asarray([-2.0, 3.0], device="cpu"), 0.25, 0.75).tolist()
+    [-1.0, 3.0]
+    """
+    x = numbers_of(as_float(x, "rrelu"))
+    low = real_number(lower, "lower", "rrelu", above=-math.inf, below=math.inf)
+    high = real_number(upper, "upper", "rrelu", least=low, below=math.inf)
+    if not as_flag(training, "training", "rrelu"):
+        return leaky_relu(x, negative_slope=(low + high) / 2.0)
+    slopes = uniform(x.shape, low, high, dtype=number_dtype(x), device=x.device)
+    return where(less(x, 0.0), x * slopes, x)
 
 
 def prelu(x: Tensor, alpha: Tensor, /) -> Tensor:

@@ -10,11 +10,12 @@ from burn.functions import calls
 from burn.functions.nn._spatial_arguments import PerAxis, per_axis
 from burn.functions.normalize import as_flag, check_tensor, rank_of
 from burn.ops.arguments import real_number
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["affine_grid_2d", "grid_sample_2d", "interpolate"]
+__all__ = ["affine_grid_2d", "affine_grid_3d", "grid_sample_2d", "grid_sample_3d", "interpolate"]
 
 Mode: TypeAlias = Literal[
     "nearest",
@@ -110,7 +111,7 @@ def _output_size(
     """Lengths of the spatial axes of the result, and the scale of each axis if it was given."""
     if (size is None) == (scale_factor is None):
         raise ArgumentError(
-            f"size is {size!r} and scale_factor is {scale_factor!r}",
+            f"size is {shown_value(size)} and scale_factor is {shown_value(scale_factor)}",
             hint="Give one of them",
             operation="interpolate",
         )
@@ -120,7 +121,7 @@ def _output_size(
     scales = scale_factor if isinstance(scale_factor, (tuple, list)) else (scale_factor,) * count
     if len(scales) != count:
         raise ArgumentError(
-            f"scale_factor is {scale_factor!r}",
+            f"scale_factor is {shown_value(scale_factor)}",
             hint=f"Give a number, or {count}: one for each spatial axis",
             operation="interpolate",
         )
@@ -147,7 +148,9 @@ def _canonical_mode(mode: str, axis_count: int) -> str:
     """The name of a mode that does not depend on the number of spatial axes."""
     if not isinstance(mode, str):
         raise ArgumentError(
-            f"mode is {mode!r}", hint="It is a name, such as 'nearest'", operation="interpolate"
+            f"mode is {shown_value(mode)}",
+            hint="It is a name, such as 'nearest'",
+            operation="interpolate",
         )
     name, expected = _ALIASES.get(mode, (mode, axis_count))
     if expected != axis_count:
@@ -245,16 +248,117 @@ def affine_grid_2d(
     >>> F.affine_grid_2d(mirror, (1, 1, 1, 2)).tolist()
     [[[[0.5, 0.0], [-0.5, 0.0]]]]
     """
-    check_tensor(theta, "theta", "affine_grid_2d")
-    shape = per_axis(size, 4, "size", "affine_grid_2d")
+    shape = _grid_size(theta, size, 4, "affine_grid_2d")
+    return calls.affine_grid_2d(
+        theta,
+        output_size=shape,
+        align_corners=as_flag(align_corners, "align_corners", "affine_grid_2d"),
+    )
+
+
+def grid_sample_3d(
+    x: Tensor,
+    grid: Tensor,
+    /,
+    mode: Literal["bilinear", "nearest"] = "bilinear",
+    padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
+    align_corners: bool = False,
+) -> Tensor:
+    """Values of volumes at arbitrary points.
+
+    Parameters
+    ----------
+    x : Tensor, shape (N, C, D, H, W)
+        Volumes, float.
+    grid : Tensor, shape (N, planes, rows, columns, 3)
+        Points as (x, y, z), each coordinate from -1 to 1 across a volume: x along its last axis,
+        z along its first one.
+    mode : {"bilinear", "nearest"}
+        Interpolation of the 8 elements around a point, linear along each axis; or the nearest one.
+    padding_mode : {"zeros", "border", "reflection"}
+        Values outside a volume: zeros, the nearest element of its border, or its mirror image.
+    align_corners : bool
+        Whether -1 and 1 are the centres of the outermost elements; otherwise their outer edges.
+
+    Returns
+    -------
+    Tensor, shape (N, C, planes, rows, columns)
+        NaN where a coordinate is NaN. There are gradients for the volumes and the points.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit each other.
+    ArgumentError
+        If there is no such mode or padding mode.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> x = burn.asarray([1.0, 3.0], device="cpu").reshape((1, 1, 1, 1, 2))
+    >>> grid = burn.asarray([0.0, 0.0, 0.0, 0.5, 0.0, 0.0], device="cpu")
+    >>> F.grid_sample_3d(x, grid.reshape((1, 1, 1, 2, 3))).flatten().tolist()
+    [2.0, 3.0]
+    """
+    return calls.grid_sample_3d(
+        x,
+        grid,
+        mode=mode,
+        padding_mode=padding_mode,
+        align_corners=as_flag(align_corners, "align_corners", "grid_sample_3d"),
+    )
+
+
+def affine_grid_3d(
+    theta: Tensor, size: tuple[int, int, int, int, int], /, align_corners: bool = False
+) -> Tensor:
+    """Points for `grid_sample_3d`, by affine maps.
+
+    Parameters
+    ----------
+    theta : Tensor, shape (N, 3, 4)
+        Matrices that map the coordinates (x, y, z, 1) of each element of the sampled result.
+    size : tuple of int
+        Shape (N, C, D, H, W) of that result.
+    align_corners : bool
+        As in `grid_sample_3d`.
+
+    Returns
+    -------
+    Tensor, shape (N, D, H, W, 3)
+
+    Raises
+    ------
+    ShapeError
+        If the shape of `theta` does not fit `size`.
+    ArgumentError
+        If `size` has not five values.
+
+    Examples
+    --------
+    >>> import burn
+    >>> from burn.nn import functional as F
+    >>> mirror = burn.asarray([[-1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]], device="cpu")
+    >>> F.affine_grid_3d(mirror[None], (1, 1, 1, 1, 2)).flatten().tolist()
+    [0.5, 0.0, 0.0, -0.5, 0.0, 0.0]
+    """
+    shape = _grid_size(theta, size, 5, "affine_grid_3d")
+    return calls.affine_grid_3d(
+        theta,
+        output_size=shape,
+        align_corners=as_flag(align_corners, "align_corners", "affine_grid_3d"),
+    )
+
+
+def _grid_size(theta: Tensor, size: tuple[int, ...], count: int, operation: str) -> tuple[int, ...]:
+    """The spatial part of the shape of a sampled result."""
+    check_tensor(theta, "theta", operation)
+    shape = per_axis(size, count, "size", operation)
     if theta.shape[:1] != shape[:1]:
         raise ShapeError(
             f"maps of shape {theta.shape} for a size of {shape}",
             hint="Both start with the number of images",
-            operation="affine_grid_2d",
+            operation=operation,
         )
-    return calls.affine_grid_2d(
-        theta,
-        output_size=shape[2:],
-        align_corners=as_flag(align_corners, "align_corners", "affine_grid_2d"),
-    )
+    return shape[2:]

@@ -11,4 +11,5 @@ from burn.testing.functions import (
     reductions as reductions,
     statistical as statistical,
     tensor_methods as tensor_methods,
+    windows as windows,
 )

@@ -100,6 +100,11 @@ _functional("unfold4d", call("windows", _IMAGES, 2, stride=2))
 _functional("fold4d", call("windows", floats(2, 16, 6), (4, 6), 2, stride=2))
 _functional("interpolate", call("a size", _IMAGES, (7, 4)), call("twice", _IMAGES, scale_factor=2))
 _functional("affine_grid_2d", call("a grid", floats(2, 2, 3), (2, 4, 3, 5)))
+_functional("affine_grid_3d", call("a grid", floats(2, 3, 4), (2, 1, 2, 1, 3)))
+_functional(
+    "grid_sample_3d",
+    call("a grid", floats(1, 2, 3, 2, 3), floats(1, 1, 2, 2, 3, low=-0.9, high=0.9)),
+)
 _functional("grid_sample_2d", call("a grid", _IMAGES, floats(2, 3, 3, 2, low=-0.9, high=0.9)))
 _functional("pixel_shuffle", call("twos", _IMAGES, 2))
 _functional("pixel_unshuffle", call("twos", floats(2, 3, 4, 6), 2))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, Final
 
@@ -75,13 +76,18 @@ def _grid_sample(
     align_corners: bool = False,
 ) -> Array:
     options: Any = {"mode": mode, "padding_mode": padding_mode, "align_corners": align_corners}
-    height, width = x.shape[2:]
-    result = np.zeros((*x.shape[:2], *grid.shape[1:3]))
-    for image, row, column in np.ndindex(grid.shape[:3]):
-        across, down = grid[image, row, column].tolist()
-        for i, wi in _weights(down, height, **options):
-            for j, wj in _weights(across, width, **options):
-                result[image, :, row, column] += wi * wj * x[image, :, i, j]
+    lengths = x.shape[2:]
+    result = np.zeros((*x.shape[:2], *grid.shape[1:-1]))
+    for image, *point in np.ndindex(grid.shape[:-1]):
+        coordinates = reversed(grid[(image, *point)].tolist())
+        axes = [
+            _weights(coordinate, length, **options)
+            for coordinate, length in zip(coordinates, lengths, strict=True)
+        ]
+        for elements in itertools.product(*axes):
+            weight = math.prod([weight for _, weight in elements])
+            indices = [index for index, _ in elements]
+            result[(image, slice(None), *point)] += weight * x[(image, slice(None), *indices)]
     return result
 
 
@@ -89,7 +95,7 @@ def _terms(x: Array, grid: Array, **options: Any) -> tuple[int, Array]:
     """Rounding of a position moves a sample by a fraction of the image and of its range."""
     del options
     largest = np.max(np.abs(x[np.isfinite(x)]), initial=0.0)
-    shape = (*x.shape[:2], *grid.shape[1:3])
+    shape = (*x.shape[:2], *grid.shape[1:-1])
     return 16, np.full(shape, 2.0 * max(x.shape[2:]) * largest)
 
 
@@ -170,26 +176,79 @@ reference(
 )(_grid_sample)
 
 
+def _volume_grid(*shape: int, reach: float = 1.0) -> Array:
+    return floats(*shape, 3, low=-reach, high=reach, phase=0.21)
+
+
+reference(
+    "grid_sample_3d",
+    samples=[
+        *[
+            sample(
+                f"{mode}, {padding}{', corners' if corners else ''}",
+                floats(1, 1, 3, 4, 2),
+                _volume_grid(1, 2, 3, 2, reach=2.9),
+                mode=mode,
+                padding_mode=padding,
+                align_corners=corners,
+                differentiable=mode == "bilinear" or (padding == "zeros" and not corners),
+            )
+            for mode in _MODES[:2]
+            for padding in _PADDING
+            for corners in (False, True)
+        ],
+        sample(
+            "positions that are not finite",
+            floats(1, 1, 2, 3, 4),
+            np.array([[math.nan, 0.1, 0.2], [math.inf, 0.1, 0.2], [0.1, 0.2, -math.inf]])[
+                None, None, None
+            ],
+        ),
+        sample("volumes and channels", floats(2, 2, 2, 3, 2), _volume_grid(2, 1, 2, 1)),
+        sample("one element", floats(1, 2, 1, 1, 1), _volume_grid(1, 1, 2, 2)),
+        sample("empty batch", floats(0, 2, 3, 3, 2), _volume_grid(0, 2, 2, 1)),
+        sample("no positions", floats(1, 2, 3, 3, 2), _volume_grid(1, 0, 2, 2), mode="nearest"),
+        sample("layouts", strided(floats(1, 2, 3, 4, 2)), transposed(_volume_grid(1, 2, 3, 1))),
+    ],
+    errors=[
+        error("other batch", ShapeError, floats(2, 1, 3, 3, 3), _volume_grid(1, 2, 2, 2)),
+        error("two coordinates", ShapeError, floats(1, 1, 3, 3, 3), floats(1, 2, 2, 2, 2)),
+        error("images", ShapeError, floats(1, 1, 3, 3), _grid(1, 2, 2)),
+        error("empty volumes", ShapeError, floats(1, 1, 2, 0, 3), _volume_grid(1, 2, 2, 2)),
+        error(
+            "mode",
+            ArgumentError,
+            floats(1, 1, 3, 3, 3),
+            _volume_grid(1, 2, 2, 2),
+            mode="bicubic",
+        ),
+    ],
+    terms=_terms,
+)(_grid_sample)
+
+
 def _affine_grid(
-    theta: Array, *, output_size: tuple[int, int], align_corners: bool = False
+    theta: Array, *, output_size: tuple[int, ...], align_corners: bool = False
 ) -> Array:
-    rows, columns = output_size
 
     def coordinate(number: int, count: int) -> float:
         if align_corners:
             return -1.0 + 2.0 * number / (count - 1) if count > 1 else 0.0
         return (2.0 * number + 1.0) / count - 1.0
 
-    result = np.zeros((len(theta), rows, columns, 2))
-    for row, column in np.ndindex(output_size):
-        x, y = coordinate(column, columns), coordinate(row, rows)
-        result[:, row, column] = theta[..., 0] * x + theta[..., 1] * y + theta[..., 2]
+    result = np.zeros((len(theta), *output_size, len(output_size)))
+    for point in np.ndindex(output_size):
+        coordinates = [
+            coordinate(number, count)
+            for number, count in zip(reversed(point), reversed(output_size), strict=True)
+        ]
+        result[(slice(None), *point)] = theta @ np.array([*coordinates, 1.0])
     return result
 
 
 def _affine_terms(theta: Array, **options: Any) -> tuple[int, Any]:
     del options
-    return 3, 3.0 * np.max(np.abs(theta), initial=0.0)
+    return 4, 4.0 * np.max(np.abs(theta), initial=0.0)
 
 
 reference(
@@ -208,6 +267,24 @@ reference(
         error("one matrix", ShapeError, floats(2, 3), output_size=(2, 2)),
         error("three lengths", ArgumentError, floats(1, 2, 3), output_size=(2, 2, 2)),
         error("negative length", ShapeError, floats(1, 2, 3), output_size=(2, -1)),
+    ],
+    terms=_affine_terms,
+)(_affine_grid)
+
+reference(
+    "affine_grid_3d",
+    samples=[
+        sample("two maps", floats(2, 3, 4), output_size=(2, 3, 4)),
+        sample("corners", floats(2, 3, 4), output_size=(2, 3, 1), align_corners=True),
+        sample("no maps", floats(0, 3, 4), output_size=(2, 2, 1)),
+        sample("no positions", floats(1, 3, 4), output_size=(2, 0, 2)),
+        sample("strided", strided(floats(1, 3, 4)), output_size=(2, 1, 2)),
+    ],
+    errors=[
+        error("other matrices", ShapeError, floats(1, 2, 3), output_size=(2, 2, 2)),
+        error("one matrix", ShapeError, floats(3, 4), output_size=(2, 2, 2)),
+        error("two lengths", ArgumentError, floats(1, 3, 4), output_size=(2, 2)),
+        error("negative length", ShapeError, floats(1, 3, 4), output_size=(2, 2, -1)),
     ],
     terms=_affine_terms,
 )(_affine_grid)
