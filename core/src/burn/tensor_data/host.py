@@ -6,42 +6,29 @@ import math
 import operator
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burn.dtype import DType, bfloat16, complex64, complex128, float16, float32, float64
+from burn.dtype import DType, Kind
 from burn.errors import (
     ArgumentError,
     DTypeError,
     OperandTypeError,
     ScalarRangeError,
     ShapeError,
-    UnsupportedOpError,
 )
-from burn.quant_scheme import QDType, QuantScheme, ScaleDType
+from burn.tensor_data._comparison import TOLERANCES, difference
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import numpy.typing as npt
 
-__all__ = ["QuantizedData", "TensorData", "check_unmasked"]
+    from burn.quant_scheme import QuantScheme
+    from burn.tensor_data.quantized import QuantizedData
 
-
-_TOLERANCES: Final = {
-    float64: (1e-7, 1e-7),
-    float32: (1.3e-6, 1e-5),
-    float16: (1e-3, 1e-5),
-    bfloat16: (1.6e-2, 1e-5),
-    complex64: (1.3e-6, 1e-5),
-    complex128: (1e-7, 1e-7),
-}
-"""Relative and absolute tolerance of each dtype, as in ``torch.testing.assert_close``."""
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__ = ["TensorData", "check_unmasked"]
 
 
 def _check_array(array: object) -> None:
@@ -269,19 +256,9 @@ class TensorData:
         >>> data.array.shape, data.codes.tolist()
         ((1,), [-7, -6, -5, -4, -3, -2, -1, 0])
         """
-        target = tuple(shape)
-        scheme.check(target)
-        stored = _packed(_checked_codes(codes, target, scheme), scheme)
-        parts = [stored, _checked_scales(scales, target, scheme)]
-        if (global_scale is not None) is not scheme.level.is_global:
-            raise ArgumentError(
-                f"global_scale is {global_scale} for {scheme}",
-                hint="Two levels have one, QuantLevel.two_level; other schemes have none",
-                operation="TensorData.quantized",
-            )
-        if global_scale is not None:
-            parts.append(np.full(1, global_scale, dtype=float32.numpy))
-        return QuantizedData(parts, scheme)
+        from burn.tensor_data.quantized import quantized_data  # which imports this module
+
+        return quantized_data(codes, shape, scheme, scales, global_scale)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -411,7 +388,7 @@ class TensorData:
             ...
         AssertionError: 1 of 2 elements differ by more than 1e-05 + 0.1 * abs(expected): ...
         """
-        defaults = _TOLERANCES.get(self.dtype, (0.0, 0.0))
+        defaults = TOLERANCES.get(self.dtype, (0.0, 0.0))
         bounds = [
             one if given is None else given
             for given, one in zip((rtol, atol), defaults, strict=True)
@@ -435,22 +412,12 @@ class TensorData:
             other = other.astype(self.dtype)
         if self.shape != other.shape or (has_dtype and self.dtype is not other.dtype):
             raise AssertionError(f"{self} does not have the shape and dtype of {other}")
-        if isinstance(self, QuantizedData):
-            if self != other:
-                raise AssertionError(f"{self} has other codes or scales than expected")
-            return
-        x, y = self.array, other.array
-        wide = np.complex128 if self.dtype.is_complex else np.float64
-        wide_x, wide_y = x.astype(wide), y.astype(wide)
-        with np.errstate(all="ignore"):
-            is_same = (x == y) | (np.isnan(wide_x) & np.isnan(wide_y))
-            error = np.where(is_same, 0.0, np.abs(wide_x - wide_y))
-            is_close = is_same
-            if rtol or atol:  # large integers that differ may be the same float64
-                is_near = error <= atol + rtol * np.abs(wide_y)
-                is_close = is_same | (np.isfinite(wide_y) & is_near)
-        if not is_close.all():
-            raise AssertionError(_difference(x, y, is_close, error, rtol, atol))
+        if self.dtype.kind is Kind.QUANTIZED:
+            found = "" if self == other else f"{self} has other codes or scales than expected"
+        else:
+            found = difference(self.array, other.array, rtol, atol)
+        if found:
+            raise AssertionError(found)
 
     def __eq__(self, other: object) -> bool:
         """Whether dtype, shape and bits are the same."""
@@ -466,168 +433,3 @@ class TensorData:
 
     def __repr__(self) -> str:
         return f"TensorData(shape={self.shape}, dtype={self.dtype})"
-
-
-def _difference(
-    x: npt.NDArray[Any],
-    expected: npt.NDArray[Any],
-    is_close: npt.NDArray[Any],
-    error: npt.NDArray[Any],
-    rtol: float,
-    atol: float,
-) -> str:
-    """How many elements differ, and which one most."""
-    excess = np.where(is_close, -1.0, np.where(np.isnan(error), np.inf, error))
-    index = np.unravel_index(np.argmax(excess), x.shape)
-    bound = f" by more than {atol:g} + {rtol:g} * abs(expected)" if rtol or atol else ""
-    count = x.size - np.count_nonzero(is_close)
-    return (
-        f"{count} of {x.size} elements differ{bound}: at {tuple(map(int, index))} it is "
-        f"{x[index]}, not {expected[index]}"
-    )
-
-
-class QuantizedData(TensorData):
-    """Codes and scales of a quantized tensor on the host.
-
-    Parameters
-    ----------
-    parts : sequence of numpy.ndarray
-        The stored codes, the stored scales and, in two levels, the global scale.
-    scheme : QuantScheme
-        How they are stored.
-
-    Attributes
-    ----------
-    array : numpy.ndarray
-        The stored codes; `codes` has an element for each.
-    scales : numpy.ndarray
-        The stored scales.
-    global_scale : numpy.ndarray or None
-        The global scale, of shape (1,).
-    dtype : QDType
-        The dtype, which has the scheme.
-    """
-
-    __slots__ = ("global_scale", "scales")
-
-    def __init__(self, parts: Sequence[npt.NDArray[Any]], scheme: QuantScheme) -> None:
-        self.dtype = QDType(scheme)
-        self.array, self.scales, *rest = parts
-        self.global_scale = rest[0] if rest else None
-
-    @property
-    def scheme(self) -> QuantScheme:
-        """How the tensor is stored."""
-        scheme: QuantScheme = self.dtype.scheme
-        return scheme
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Length of each axis of the tensor."""
-        return self.scheme.logical_shape(self.array.shape)
-
-    def _numbers(self, operation: str) -> npt.NDArray[Any]:
-        raise UnsupportedOpError(
-            "the numbers of a quantized tensor are products of codes and scales",
-            hint="Read tensor.dequantize(), or .codes and .scales here",
-            operation=f"QuantizedData.{operation}",
-        )
-
-    @property
-    def parts(self) -> list[TensorData]:
-        """Codes, scales and, if there is one, the global scale, as host data."""
-        arrays = [self.array, self.scales]
-        if self.global_scale is not None:
-            arrays.append(self.global_scale)
-        return [TensorData(one) for one in arrays]
-
-    @property
-    def codes(self) -> npt.NDArray[Any]:
-        """The codes, an element for each: int8, of float values uint8."""
-        scheme = self.scheme
-        if scheme.per_word == 1:
-            return self.array
-        bits = scheme.value.bits
-        axis = self.array.ndim + scheme.store.axis
-        shifts = np.arange(scheme.per_word, dtype=self.array.dtype) * np.uint8(bits)
-        shifts = shifts.reshape(-1, *[1] * (self.array.ndim - axis - 1))
-        codes: npt.NDArray[Any] = np.expand_dims(self.array, axis + 1) >> shifts.astype(
-            self.array.dtype
-        )
-        codes = (codes & ((1 << bits) - 1)).astype(np.uint8).reshape(self.shape)
-        if scheme.value.is_float:
-            return codes
-        unused = 8 - bits
-        signed: npt.NDArray[Any] = (codes << unused).astype(np.uint8).view(np.int8)
-        return signed >> unused
-
-    def __eq__(self, other: object) -> bool:
-        """Whether codes, scales and scheme are the same bits."""
-        if not isinstance(other, QuantizedData):
-            return NotImplemented
-        return self.dtype is other.dtype and all(
-            a.array.shape == b.array.shape and a.array.tobytes() == b.array.tobytes()
-            for a, b in zip(self.parts, other.parts, strict=True)
-        )
-
-    __hash__ = None
-
-    def __repr__(self) -> str:
-        return f"QuantizedData(shape={self.shape}, dtype={self.dtype})"
-
-
-def _packed(codes: npt.NDArray[Any], scheme: QuantScheme) -> npt.NDArray[Any]:
-    """Codes as the scheme stores them."""
-    count = scheme.per_word
-    if count == 1:
-        return np.ascontiguousarray(codes)
-    axis = codes.ndim + scheme.store.axis
-    stored = scheme.storage_dtype.numpy
-    bits = scheme.value.bits
-    shape = (*codes.shape[:axis], codes.shape[axis] // count, count, *codes.shape[axis + 1 :])
-    fields = (codes.view(np.uint8) & ((1 << bits) - 1)).astype(stored).reshape(shape)
-    shifts = (np.arange(count) * bits).astype(stored)
-    shifts = shifts.reshape(-1, *[1] * (codes.ndim - axis - 1))
-    packed: npt.NDArray[Any] = np.bitwise_or.reduce(fields << shifts, axis=axis + 1)
-    return packed
-
-
-def _checked_codes(
-    codes: npt.ArrayLike, shape: tuple[int, ...], scheme: QuantScheme
-) -> npt.NDArray[Any]:
-    """Codes of a shape, int8 or, of float values, uint8."""
-    array = np.asarray(codes)
-    low, high = (0, (1 << scheme.value.bits) - 1) if scheme.value.is_float else scheme.value.range
-    if array.size != np.prod(shape, dtype=int):
-        raise ShapeError(
-            f"{array.size} codes for a tensor of shape {shape}", operation="TensorData.quantized"
-        )
-    if array.size and not (array.dtype.kind in "iu" and low <= array.min() and array.max() <= high):
-        raise ArgumentError(
-            f"codes of {scheme.value.name} are integers in [{low}, {high}]",
-            operation="TensorData.quantized",
-        )
-    native = np.uint8 if scheme.value.is_float else np.int8
-    return array.astype(native).reshape(shape)
-
-
-def _checked_scales(
-    scales: npt.ArrayLike, shape: tuple[int, ...], scheme: QuantScheme
-) -> npt.NDArray[Any]:
-    """Stored scales of a tensor of a shape."""
-    array = np.asarray(scales)
-    expected = scheme.scales_shape(shape)
-    if array.size != np.prod(expected, dtype=int):
-        raise ShapeError(
-            f"{array.size} scales for a tensor of shape {shape} and {scheme}",
-            hint=f"It has scales of shape {expected}",
-            operation="TensorData.quantized",
-        )
-    is_bits = scheme.scale_dtype in {ScaleDType.UE8M0, ScaleDType.UE4M3}
-    if is_bits and array.dtype != np.uint8:
-        raise ArgumentError(
-            f"scales of {scheme.scale_dtype.name} are their bits as uint8, got {array.dtype}",
-            operation="TensorData.quantized",
-        )
-    return array.astype(scheme.scale_dtype.storage.numpy).reshape(expected)
