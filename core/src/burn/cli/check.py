@@ -3,45 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-import burn
-from burn.cli._output import own_stdout, printable, write_json
+from burn.cli._output import own_stdout
 from burn.cli.ops import complete_backend
+from burn.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    from burn.dtype import DType
-    from burn.testing import Report, Result, Selection, Subject
-    from burn.testing.report import Row
+    from burn.devices import Device
+    from burn.testing import Report, Selection, Subject
 
 __all__ = ["check"]
-
-_PASSED_STYLES: Final = {"passed": "green", "derived": "green", "host": "yellow"}
-"""States of dtypes with which an op passed; the table says where the op is from beside it."""
-
-_STYLES: Final = {
-    "failed": "bold red",
-    "unexpected": "bold red",
-    "expected": "yellow",
-    "unsupported": "dim",
-}
-"""The other states, in the order in which a row names them."""
-
-_MAX_FULL_FAILURES: Final = 10
-"""Failures that are printed in full, at most."""
-
-_MAX_NAMED_FAILURES: Final = 50
-"""Further failures of which the name is printed, at most."""
 
 
 @click.command()
@@ -67,6 +45,26 @@ _MAX_NAMED_FAILURES: Final = 50
     help="File with the failures that are expected; "
     "else expected_failures.txt beside the module of the plugin.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(min=0),
+    help="Processes that make the checks, by default 1; 0: this one, as debuggers want it.",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Time that a check may take in a worker; ten times as long with gigabytes.",
+)
+@click.option(
+    "--resume",
+    "resumed",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Go on where the run stopped that wrote this JSON document.",
+)
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write a JSON document.")
 @click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write a page.")
 @click.option("--list", "as_list", is_flag=True, help="List suites and chosen checks; run nothing.")
@@ -81,6 +79,9 @@ def check(
     minimal: bool,
     compiled: bool,
     expected_failures: Path | None,
+    workers: int | None,
+    time_limit: float,
+    resumed: Path | None,
     json_file: Path | None,
     html_file: Path | None,
     as_list: bool,
@@ -100,6 +101,10 @@ def check(
 
     The worst error is a fraction of the tolerance: over 1 is wrong.
 
+    The checks are made in worker processes: one that ends its process, or takes too long, has
+    failed, and the others are made. Standard error says how far the run has come; the document of
+    --json is there from the beginning, whole at any moment, and --resume goes on from it.
+
     \b
     Examples:
       burn check cuda --quick
@@ -107,55 +112,145 @@ def check(
       burn check cpu --minimal --suite values
       burn check cuda --compiled --quick
       burn check cuda --html report.html --json report.json
+      burn check cuda --resume report.json --json report.json
 
     \b
     Exit status:
       0   everything is as it should be, or as it is expected to be
       1   something is not, or there is no such device
+      130 Ctrl-C, and 143 SIGTERM: the report is of the checks that were made
     """  # noqa: D301 — \b keeps click from filling the paragraph
-    from burn.cli._rendering import console_on
-    from burn.testing import Subject, devices_of, run, select
+    from burn.testing import Subject, devices_of, select
+    from burn.testing._resume import EarlierRun
 
     with own_stdout() as out:
         devices = devices_of(device)
+        selection = select(ops=ops, dtypes=dtypes, suites=suites, quick=quick, large=large)
         if as_list:
-            selection = select(ops=ops, dtypes=dtypes, suites=suites, quick=quick, large=large)
             _list(out, Subject.of(devices[0], minimal=minimal, compiles=compiled), selection)
             return
-        reports = []
-        for one in devices:
-            with _progress(one.name) as progress:
-                reports.append(
-                    run(
-                        one,
-                        ops=ops,
-                        dtypes=dtypes,
-                        suites=suites,
-                        quick=quick,
-                        large=large,
-                        minimal=minimal,
-                        compiles=compiled,
-                        expected_failures=expected_failures,
-                        progress=progress,
-                    )
-                )
-        to_stdout = str(json_file) == "-"
-        if not to_stdout:
-            console = console_on(out)
-            for report in reports:
-                _print(console, report)
-        if json_file is not None:
-            if to_stdout:
-                write_json(out, _as_json(reports))
-            else:
-                with json_file.open("w", encoding="utf-8") as file:
-                    write_json(file, _as_json(reports))
+        run = _Run(
+            out,
+            selection,
+            {
+                "minimal": minimal,
+                "compiles": compiled,
+                "expected_failures": expected_failures,
+                "time_limit": time_limit,
+                "earlier": None if resumed is None else EarlierRun(resumed),
+            },
+            workers,
+            json_file,
+        )
+        status = run.run(devices)
+        run.print()
         if html_file is not None:
             from burn.testing.report_html import render
 
-            html_file.write_text(render(reports), encoding="utf-8")
-    if not all(report.conforms for report in reports):
-        sys.exit(1)
+            try:
+                html_file.write_text(render(run.reports), encoding="utf-8")
+            except OSError as error:
+                raise ArgumentError(f"cannot write the page: {error}") from error
+    sys.exit(status)
+
+
+class _Run:
+    """A run on some devices, one after the other, of which it says what is known at any time."""
+
+    def __init__(
+        self,
+        out: TextIO,
+        selection: Selection,
+        options: dict[str, Any],
+        workers: int | None,
+        json_file: Path | None,
+    ) -> None:
+        from burn.cli._check_json import JsonFile
+
+        self._out = out
+        self._selection = selection
+        self._options = options
+        self._workers = workers
+        self._json_to_out = str(json_file) == "-"
+        self._file = None if json_file is None or self._json_to_out else JsonFile(json_file)
+        self._is_over = False
+        self.reports: list[Report] = []
+
+    def run(self, devices: list[Device]) -> int:
+        """Make the checks; returns the exit status."""
+        try:
+            with _terminating():
+                self._save(force=True)
+                for device in devices:
+                    self._run_on(device)
+        except KeyboardInterrupt as interrupt:
+            self._save(force=True)
+            return 128 + (interrupt.args[0] if interrupt.args else signal.SIGINT)
+        self._is_over = True
+        self._save(force=True)
+        return 0 if all(report.conforms for report in self.reports) else 1
+
+    def _run_on(self, device: Device) -> None:
+        from burn.cli._check_progress import progress_of
+        from burn.testing._session import Session, check_workers
+
+        workers = self._workers
+        if workers is None:
+            workers = 0 if device.entry.plugin.is_in_process or not sys.executable else 1
+        check_workers(device, workers, self._options["time_limit"])
+        session = Session(device, self._selection, workers=workers, **self._options)
+        before = len(self.reports)
+        try:
+            with progress_of(session) as progress, contextlib.closing(session.results()) as results:
+                for result in results:
+                    progress.update(result)
+                    if self._file is not None and self._file.is_due:
+                        self._take(session.report, before)
+                        self._save()
+        finally:
+            self._take(session.report, before)
+
+    def _take(self, report: Report | None, index: int) -> None:
+        """Keep the newest report of a device."""
+        self.reports[index:] = [] if report is None else [report]
+
+    def _save(self, *, force: bool = False) -> None:
+        if self._file is not None and (force or self._file.is_due):
+            self._file.write(self.reports, is_over=self._is_over)
+
+    def print(self) -> None:
+        """Print what is known, as a report or as a document."""
+        from burn.cli._check_json import document_of
+        from burn.cli._check_report import print_report
+        from burn.cli._rendering import console_on
+
+        if self._json_to_out:
+            self._out.write(document_of(self.reports, is_over=self._is_over))
+            return
+        console = console_on(self._out)
+        for report in self.reports:
+            print_report(console, report)
+        if not self.reports:
+            console.print("stopped before the first check")
+
+
+@contextlib.contextmanager
+def _terminating() -> Iterator[None]:
+    """Have SIGTERM, which ``timeout`` and CI send, stop the run as Ctrl-C does."""
+
+    def stop(number: int, frame: object) -> None:
+        del frame
+        raise KeyboardInterrupt(number)
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not in the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _list(out: TextIO, subject: Subject, selection: Selection) -> None:
@@ -163,156 +258,3 @@ def _list(out: TextIO, subject: Subject, selection: Selection) -> None:
 
     out.writelines(f"# {suite.name}: {suite.summary}\n" for suite in SUITES.values())
     out.writelines(f"{one.name}\n" for one in checks_of(subject, selection))
-
-
-@contextlib.contextmanager
-def _progress(name: str) -> Iterator[Any]:
-    """A bar on standard error, if that is a terminal."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[note]}"),
-    )
-    console = Console(stderr=True, highlight=False, markup=False)
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
-        task = bar.add_task(name, total=None, note="")
-        failures = 0
-
-        def step(result: Result, done: int, total: int) -> None:
-            nonlocal failures
-            failures += result.status.is_wrong
-            if done % 50 == 0 or result.seconds > 0.1 or done == total:
-                note = result.check.op or result.check.suite
-                note += f", {failures} failed" if failures else ""
-                bar.update(task, completed=done, total=total, note=note)
-
-        yield step
-
-
-def _print(console: Console, report: Report) -> None:
-    from burn.cli._rendering import print_line, print_table
-
-    print_table(console, _table(console, report.rows))
-    console.print()
-    for result in report.others:
-        if result.status.value not in ("passed", "failed", "unexpected"):
-            line = f"{result.status.value}: {result.check.name}: {result.message}"
-            print_line(console, line, "dim")
-    _print_slowest(console, report.slowest(5))
-    missing = [result for result in report.failures if _is_missing(result)]
-    if missing:
-        names = ", ".join([result.check.op for result in missing])
-        console.print()
-        print_line(console, f"FAILED contract: not there, and required: {names}", "bold red")
-    failures = _round_robin(result for result in report.failures if not _is_missing(result))
-    for result in failures[:_MAX_FULL_FAILURES]:
-        console.print()
-        print_line(console, f"{result.status.name} {result.check.name}", "bold red")
-        console.print(printable(result.message), soft_wrap=True)
-        if result.script:
-            console.print("This program shows it:", style="dim")
-            console.print(printable(result.script), soft_wrap=True)
-    left = failures[_MAX_FULL_FAILURES:]
-    if left:
-        console.print()
-        line = f"and {len(left)} more failures: --json and --html have all of them"
-        print_line(console, line, "red")
-        for result in left[:_MAX_NAMED_FAILURES]:
-            print_line(console, f"  {result.check.name}", "red")
-        if len(left) > _MAX_NAMED_FAILURES:
-            print_line(console, "  ...", "red")
-    for problem in report.unknown:
-        print_line(console, problem, "bold red")
-    print_line(console, _verdict(report), "green" if report.conforms else "bold red")
-
-
-def _is_missing(result: Result) -> bool:
-    """Whether all that a failure says is that a required op is not there yet."""
-    check = result.check
-    return result.status.value == "failed" and (check.suite, check.note) == ("contract", "required")
-
-
-def _round_robin(results: Iterable[Result]) -> list[Result]:
-    """Results with the first of each op before the second of any."""
-    counts: Counter[str] = Counter()
-    numbered = []
-    for result in results:
-        counts[result.check.op] += 1
-        numbered.append((counts[result.check.op], result))
-    return [result for _, result in sorted(numbered, key=lambda pair: pair[0])]
-
-
-def _table(console: Console, rows: Sequence[Row]) -> Table:
-    """A line for each op, with its dtypes by what came out."""
-    from burn.cli._rendering import table_on
-
-    table = table_on(console)
-    table.add_column("Op", no_wrap=True)
-    table.add_column("From", no_wrap=True)
-    table.add_column("Dtypes", overflow="fold")
-    table.add_column("Worst error", no_wrap=True)
-    table.add_column("Time", no_wrap=True, justify="right")
-    for row in rows:
-        worst = ""
-        if row.worst is not None:
-            worst = f"{row.worst:.2g}" + (f" {row.worst_dtype}" if row.worst_dtype else "")
-        table.add_row(row.op, row.origin, _cells(row), worst, f"{row.seconds * 1000:.0f} ms")
-    return table
-
-
-def _cells(row: Row) -> Text:
-    from rich.text import Text
-
-    from burn.cli._device_tables import compact
-
-    by_state: dict[str, list[DType]] = {}
-    for dtype, state in row.cells.items():
-        by_state.setdefault(state, []).append(dtype)
-    text = Text()
-    for state, style in _PASSED_STYLES.items():
-        if state in by_state:
-            text.append(compact(by_state[state]), style=style)
-    for state, style in _STYLES.items():
-        if state in by_state:
-            text.append("; " if text else "")
-            text.append(f"{state} {compact(by_state[state])}", style=style)
-    if row.failures and not any(state in row.cells.values() for state in ("failed", "unexpected")):
-        text.append("; " if text else "")
-        text.append("failed otherwise", style=_STYLES["failed"])
-    return text
-
-
-def _print_slowest(console: Console, results: Sequence[Result]) -> None:
-    from burn.cli._rendering import print_line
-
-    slow = ", ".join([f"{result.check.name} {result.seconds:.2f} s" for result in results])
-    print_line(console, f"slowest: {slow}", "dim")
-
-
-def _verdict(report: Report) -> str:
-    counts = ", ".join([f"{count} {name}" for name, count in report.counts.items() if count])
-    verdict = "conforms" if report.conforms else "does not conform"
-    ways = f"; {report.ways_text}" if report.ways else ""
-    return f"{report.title} {verdict}: {counts or 'no checks'}, in {report.seconds:.1f} s{ways}"
-
-
-def _as_json(reports: Sequence[Report]) -> dict[str, Any]:
-    return {
-        "schema": 1,
-        "version": burn.__version__,
-        "conforms": all(report.conforms for report in reports),
-        "devices": [report.as_json() for report in reports],
-    }

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import enum
+import math
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from burn.dtype import DType
 
-__all__ = ["Check", "Failure", "Result", "Skipped", "Status", "Unsupported"]
+__all__ = ["Check", "Failure", "Result", "Skipped", "Status", "Unsupported", "finite"]
 
 
 class Failure(AssertionError):  # noqa: N818 — what failed is the backend, not the check
@@ -152,6 +154,35 @@ class Result:
     seconds: float
     way: str = ""
 
+    def as_json(self) -> dict[str, Any]:
+        """The same for programs; an error that is not finite is null."""
+        return {
+            "check": self.check.name,
+            "status": self.status.value,
+            "message": self.message,
+            "script": self.script,
+            "worst_error": finite(self.worst),
+            "seconds": round(self.seconds, 6),
+            "way": self.way,
+        }
+
+    @classmethod
+    def of_json(cls, check: Check, record: Mapping[str, Any]) -> Result:
+        """The result that `as_json` wrote.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If it is none.
+        """
+        worst, seconds = record["worst_error"], float(record["seconds"])
+        texts = [record[name] for name in ("message", "script", "way")]
+        if not all(isinstance(text, str) for text in texts):
+            raise TypeError("a text is none")
+        message, script, way = texts
+        worst = None if worst is None else float(worst)
+        return cls(check, Status(record["status"]), message, script, worst, seconds, way)
+
     def __str__(self) -> str:
         text = f"{self.check.name}: {self.status.value}"
         if self.message:
@@ -159,3 +190,8 @@ class Result:
         if self.script:
             text += f"\nThis shows it:\n\n{self.script}"
         return text
+
+
+def finite(number: float | None) -> float | None:
+    """A number for JSON, which has no infinity and no NaN: None instead of them."""
+    return number if number is not None and math.isfinite(number) else None

@@ -5,18 +5,21 @@ pytest finds the checks of a device under the name of this file.
 
 from __future__ import annotations
 
-import time
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from burn.devices import Device
 from burn.dtype import DType
 from burn.errors import ArgumentError
 from burn.plugins import registry
-from burn.testing._check import Check, Failure, Result, Status
+from burn.testing._check import Check, Failure, Result
 from burn.testing._check_selection import Selection
-from burn.testing._expected import ExpectedFailures, find_expected_failures
+from burn.testing._expected import ExpectedFailures
+from burn.testing._resume import EarlierRun
+from burn.testing._session import TIME_LIMIT_SECONDS, Session, check_workers, run_check
 from burn.testing.function_samples import FUNCTIONS
 from burn.testing.op_samples import SAMPLES
 from burn.testing.report import Report
@@ -40,6 +43,9 @@ def run(
     minimal: bool = False,
     compiles: bool = False,
     expected_failures: Path | str | None = None,
+    workers: int = 0,
+    time_limit: float = TIME_LIMIT_SECONDS,
+    resume: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Try a device.
@@ -62,6 +68,13 @@ def run(
     expected_failures : path, optional
         File with the failures that are expected; without it that beside the module of the plugin,
         if there is one. See `burn.testing._expected`.
+    workers : int
+        How many processes make the checks. A check that ends its process is then a failure, and
+        the others are made; each worker opens the device. With 0 this process makes them.
+    time_limit : float
+        Seconds that a check may take in a worker; ten times as many for one of gigabytes.
+    resume : path, optional
+        A document of ``burn check --json``: checks of which it has the result are not made.
     progress : callable, optional
         Called after each check.
 
@@ -73,7 +86,10 @@ def run(
     Raises
     ------
     ArgumentError
-        If there is no such op, dtype or suite, or the list of failures cannot be read.
+        If there is no such op, dtype or suite, or the list of failures cannot be read, or the run
+        that is resumed was one of another version or device.
+    ExecutionError
+        If worker processes end before the first check.
 
     Examples
     --------
@@ -83,19 +99,22 @@ def run(
     True
     """
     found = Device(device)
-    subject = Subject.of(found, minimal=minimal, compiles=compiles)
-    selection = select(ops=ops, dtypes=dtypes, suites=suites, quick=quick, large=large)
-    path = find_expected_failures(found) if expected_failures is None else Path(expected_failures)
-    expected = ExpectedFailures.read(path)
-    start = time.perf_counter()
-    chosen = list(checks_of(subject, selection))
-    unknown = expected.unknown(subject)
-    results = []
-    for number, check in enumerate(chosen, 1):
-        results.append(run_check(subject, check, expected))
-        if progress is not None:
-            progress(results[-1], number, len(chosen))
-    return Report(subject, selection, results, unknown, time.perf_counter() - start)
+    check_workers(found, workers, time_limit)
+    session = Session(
+        found,
+        select(ops=ops, dtypes=dtypes, suites=suites, quick=quick, large=large),
+        minimal=minimal,
+        compiles=compiles,
+        expected_failures=None if expected_failures is None else Path(expected_failures),
+        workers=workers,
+        time_limit=time_limit,
+        earlier=None if resume is None else EarlierRun(Path(resume)),
+    )
+    with contextlib.closing(session.results()) as results:
+        for result in results:
+            if result is not None and progress is not None:
+                progress(result, session.done, session.total)
+    return cast("Report", session.report)
 
 
 def select(
@@ -117,24 +136,6 @@ def select(
     selection = Selection(tuple(ops), names, tuple(suites), quick, large)
     selection.refuse_unknown([*SAMPLES, *FUNCTIONS], SUITES)
     return selection
-
-
-def run_check(subject: Subject, check: Check, expected: ExpectedFailures) -> Result:
-    """Run a check, and compare how it ended with how it was expected to end."""
-    if subject.compiles:
-        subject.backend.ways.clear()
-    result = check.run()
-    if subject.compiles:
-        way = subject.backend.way_of(check.op)
-        result.way = "" if way is None else way.value
-    reason = expected.reason(subject, check.name)
-    if reason is not None:
-        if result.status in (Status.FAILED, Status.UNSUPPORTED):
-            result.status, result.message = Status.EXPECTED, reason
-        elif result.status is Status.PASSED:
-            result.status = Status.UNEXPECTED
-            result.message = f"it passes, and {expected.source} expects it to fail: {reason}"
-    return result
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.dtype import DType
-from burn.ops import REGISTRY
-from burn.testing._check import Result, Status
+from burn.testing._check import Result, Status, finite
 from burn.testing._compiled import Way
+from burn.testing._first_calls import FirstCalls, distinct_calls
 from burn.testing.op_samples import SAMPLES
 
 if TYPE_CHECKING:
     from burn.testing._check_selection import Selection
-    from burn.testing.subject import Subject
+    from burn.testing._summary import SubjectSummary
 
 __all__ = ["Report", "Row"]
 
@@ -52,6 +52,8 @@ class Row:
         How long its checks took.
     failures : int
         How many of them show that the backend does not conform.
+    calls : int
+        How many calls of the op differed in shapes, dtype or attributes.
     """
 
     op: str
@@ -61,6 +63,7 @@ class Row:
     worst_dtype: DType | None = None
     seconds: float = 0.0
     failures: int = 0
+    calls: int = 0
 
 
 @dataclass
@@ -69,28 +72,42 @@ class Report:
 
     Attributes
     ----------
-    subject : Subject
+    subject : SubjectSummary
         What was tried.
     selection : Selection
         With which checks.
     results : list of Result
         How each check ended.
     unknown : list of str
-        What is wrong with the list of expected failures.
+        What is wrong with the list of expected failures, and why a run did not come to its end.
     seconds : float
         How long it took.
+    total : int
+        How many checks there are.
+    resumed : int
+        How many of the results are those of an earlier run.
+    versions : dict of str to str
+        Of the hardware, the driver and the plugin: for a run that resumes this one.
     """
 
-    subject: Subject
+    subject: SubjectSummary
     selection: Selection
     results: list[Result]
     unknown: list[str]
     seconds: float
+    total: int
+    resumed: int
+    versions: Mapping[str, str]
+
+    @property
+    def finished(self) -> bool:
+        """Whether all checks were made."""
+        return len(self.results) == self.total
 
     @property
     def conforms(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.unknown and not self.failures
+        """Whether all checks were made, and nothing is wrong."""
+        return self.finished and not self.unknown and not self.failures
 
     @cached_property
     def failures(self) -> list[Result]:
@@ -140,18 +157,31 @@ class Report:
     @property
     def title(self) -> str:
         """What was tried, in one line."""
-        handle = self.subject.handle
-        name = repr(self.subject) if handle is None else f"{handle.name} ({handle.info.hardware})"
-        modes = ["required ops alone"] if self.subject.hides else []
-        modes += ["compiled"] if self.subject.compiles else []
-        modes += ["quick"] if self.selection.quick else []
-        return ", ".join([name, *modes])
+        return self.subject.title + (", quick" if self.selection.quick else "")
+
+    @property
+    def verdict(self) -> str:
+        """How it ended, in one line."""
+        counts = ", ".join([f"{count} {name}" for name, count in self.counts.items() if count])
+        counts = counts or "no checks"
+        if not self.finished:
+            verdict = f"stopped after {len(self.results)} of {self.total} checks"
+        else:
+            verdict = "conforms" if self.conforms else "does not conform"
+        earlier = f", {self.resumed} of them in an earlier run" if self.resumed else ""
+        ways = f"; {self.ways_text}" if self.ways else ""
+        return f"{self.title} {verdict}: {counts}{earlier}, in {self.seconds:.1f} s{ways}"
+
+    @cached_property
+    def first_calls(self) -> FirstCalls | None:
+        """What calls take that are the first of their shapes; None if no call was made twice."""
+        return FirstCalls.of(self.results)
 
     def _row(self, op: str, results: Sequence[Result]) -> Row:
-        definition = REGISTRY[op]
-        row = Row(op, self.subject.table.origin(definition))
+        row = Row(op, self.subject.origins[op])
         row.seconds = sum(result.seconds for result in results)
         row.failures = sum(result.status.is_wrong for result in results)
+        row.calls = distinct_calls(op, results)
         by_dtype: dict[DType, list[Result]] = {}
         for result in results:
             if result.check.dtype is not None:
@@ -164,21 +194,22 @@ class Report:
                 status = min((one.status for one in by_dtype[dtype]), key=_WORST_FIRST.index)
                 passed = "passed" if row.origin == "native" else row.origin
                 row.cells[dtype] = passed if status is Status.PASSED else status.value
-            elif str(dtype.kind) in kinds and not self.subject.supports(dtype):
+            elif str(dtype.kind) in kinds and dtype not in self.subject.dtypes:
                 row.cells[dtype] = "unsupported"
         return row
 
     def as_json(self) -> dict[str, Any]:
         """The same for programs: dicts, lists, text and numbers."""
-        handle = self.subject.handle
         return {
-            "device": handle.name if handle else repr(self.subject),
-            "hardware": handle.info.hardware if handle else "",
-            "driver": handle.info.driver if handle else "",
+            "device": self.subject.name,
+            **self.versions,
             "minimal": self.subject.hides,
             "compiled": self.subject.compiles,
             "quick": self.selection.quick,
             "conforms": self.conforms,
+            "finished": self.finished,
+            "total": self.total,
+            "resumed": self.resumed,
             "seconds": round(self.seconds, 3),
             "counts": self.counts,
             "ways": self.ways,
@@ -188,25 +219,16 @@ class Report:
                     "name": row.op,
                     "origin": row.origin,
                     "dtypes": {dtype.name: cell for dtype, cell in row.cells.items()},
-                    "worst_error": row.worst,
+                    "worst_error": finite(row.worst),
                     "worst_dtype": row.worst_dtype.name if row.worst_dtype else None,
                     "seconds": round(row.seconds, 6),
                     "failures": row.failures,
+                    "calls": row.calls,
                 }
                 for row in self.rows
             ],
-            "others": [_as_json(result) for result in self.others],
-            "failures": [_as_json(result) for result in self.failures],
-            "slowest": [_as_json(result) for result in self.slowest()],
+            "others": [result.as_json() for result in self.others],
+            "failures": [result.as_json() for result in self.failures],
+            "first_calls": self.first_calls.as_json() if self.first_calls else None,
+            "slowest": [result.as_json() for result in self.slowest()],
         }
-
-
-def _as_json(result: Result) -> dict[str, Any]:
-    return {
-        "check": result.check.name,
-        "status": result.status.value,
-        "message": result.message,
-        "script": result.script,
-        "worst_error": result.worst,
-        "seconds": round(result.seconds, 6),
-    }

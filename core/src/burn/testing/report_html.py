@@ -69,12 +69,10 @@ def render(reports: Sequence[Report]) -> str:
 
 
 def _report(report: Report) -> Iterable[str]:
-    verdict = "conforms" if report.conforms else "does not conform"
-    counts = ", ".join([f"{count} {name}" for name, count in report.counts.items() if count])
-    yield f"<h1>{escape(report.title)}: {verdict}</h1>"
-    yield f"<p>{escape(counts)}; {report.seconds:.1f} s</p>"
-    if report.ways:
-        yield f"<p>{escape(report.ways_text)}</p>"
+    yield f"<h1>{escape(report.title)}</h1>"
+    yield f"<p>{escape(report.verdict)}</p>"
+    if report.first_calls:
+        yield f"<p>{escape(str(report.first_calls))}</p>"
     for problem in report.unknown:
         yield f'<p class="failed">{escape(problem)}</p>'
     if report.failures:

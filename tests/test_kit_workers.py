@@ -1,0 +1,408 @@
+"""``burn check`` where libraries end the process, hang, grow or print; how it stops and resumes."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import burn
+from burn.cli import main
+from burn.cli._check_json import document_of
+from burn.errors import ArgumentError
+from burn.testing import MOCK_DEVICES, mock_backend, run
+
+FAULTY = """
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from burn.plugins import BackendSpec, DeviceInfo, hookimpl
+
+FOLDER = Path(__file__).parent
+
+
+def load():
+    with (FOLDER / "loads").open("a") as file:
+        file.write(f"{os.getpid()}\\n")
+    exec(os.environ.get("FAULTY_LOAD", ""))
+
+    from burn_cpu.backend import CpuBackend
+
+    class Faulty(CpuBackend):
+        def name(self, device):
+            return "faulty"
+
+        def relu(self, x):
+            exec(os.environ.get("FAULTY_RELU", ""))
+            return super().relu(x)
+
+    return Faulty()
+
+
+@hookimpl
+def burn_backends():
+    devices = [DeviceInfo("unit", 0, "faulty hardware")]
+    return [BackendSpec("faulty", load, lambda: devices, ("unit",))]
+"""
+"""A backend that does at its load, and in the op relu, what variables of the environment say."""
+
+
+@pytest.fixture
+def variables(install, tmp_path):
+    """The environment in which that backend is there, and the folder where it notes its loads."""
+    return {"PYTHONPATH": install("faulty", FAULTY), "BURN_PLUGINS": "cpu,faulty"}
+
+
+@pytest.fixture
+def check(run_burn, tmp_path, variables):
+    """Run ``burn check faulty`` with code for relu; gives the process and the document."""
+
+    def call(*options, relu="", **others):
+        path = tmp_path / "report.json"
+        result = run_burn(
+            *("check", "faulty", "--json", path, *options),
+            **{**variables, "FAULTY_RELU": relu, **others},
+        )
+        return result, json.loads(path.read_text(encoding="utf-8"))
+
+    return call
+
+
+VALUES = ("--op=relu", "--op=add", "--suite=values", "--dtype=float32")
+ONCE = """
+if not (FOLDER / "once").exists():
+    (FOLDER / "once").touch()
+    {}
+"""
+
+
+def only(failures):
+    (failure,) = failures
+    return failure
+
+
+@pytest.mark.skipif(os.name == "nt", reason="its processes end without signals")
+def test_a_check_that_ends_its_process_is_named_and_the_others_are_made(check):
+    prints = "print('noise'); os.write(1, b'{noise}'); sys.stdin.read()\n"
+    result, document = check(*VALUES, relu=prints + ONCE.format("os.abort()"))
+    assert result.returncode == 1, result.stderr
+    (device,) = document["devices"]
+    assert device["finished"] is True
+    assert device["counts"]["failed"] == 1
+    assert device["counts"]["passed"] == device["total"] - 1
+    failure = only(device["failures"])
+    assert re.match(r"values/relu/float32/\w", failure["check"])
+    assert failure["message"].startswith("the process was ended by SIGABRT\nFatal Python error")
+    assert "burn_faulty.py" in failure["message"]
+    assert "_check.py" not in failure["message"]
+    assert f"FAILED {failure['check']}: the process was ended by SIGABRT" in result.stderr
+    assert failure["script"] in result.stdout
+    compile(failure["script"], "script", "exec")
+    assert "noise" in result.stderr
+    assert "noise" not in result.stdout
+
+
+@pytest.mark.exhaustive
+def test_an_op_that_always_ends_its_process_is_tried_a_few_times(check, tmp_path):
+    result, document = check(*VALUES, relu="os._exit(3)")
+    assert result.returncode == 1, result.stderr
+    (device,) = document["devices"]
+    assert {one["message"] for one in device["failures"]} == {"the process ended with status 3"}
+    assert len(device["failures"]) == 3
+    skipped = [one for one in device["results"] if one["status"] == "skipped"]
+    assert skipped
+    assert {one["check"].split("/")[1] for one in skipped} == {"relu"}
+    assert "3 checks like it ended their process" in skipped[0]["message"]
+    passed = {one["check"].split("/")[1] for one in device["results"] if one["status"] == "passed"}
+    assert passed == {"add"}
+    assert len((tmp_path / "loads").read_text().split()) == 3  # no load in the process of the run
+
+
+@pytest.mark.exhaustive
+def test_a_check_that_takes_too_long_is_a_failure_that_says_where_it_is(check):
+    options = ("--time-limit=0.8", *VALUES)
+    result, document = check(*options, relu=ONCE.format("time.sleep(60)"))
+    assert result.returncode == 1, result.stderr
+    (device,) = document["devices"]
+    assert device["finished"] is True
+    failure = only(device["failures"])
+    assert failure["message"].startswith("it took more than 0.8 s; the process was ended by ")
+    assert 0.8 <= failure["seconds"] < 30
+    if os.name != "nt":
+        assert "burn_faulty.py" in failure["message"]
+
+
+@pytest.mark.exhaustive
+def test_a_worker_is_replaced_when_it_has_many_memory_maps(check, tmp_path):
+    if not Path("/proc/sys/vm/max_map_count").exists():
+        pytest.skip("the number of maps is limited on Linux alone")
+    code = """
+import mmap
+time.sleep(0.51)
+if len(globals().setdefault("maps", [])) == 0:
+    limit = int(Path("/proc/sys/vm/max_map_count").read_text())
+    for index in range(limit // 2 + 100):  # neighbours differ, so that each stays a map of its own
+        flags = mmap.PROT_READ | (mmap.PROT_WRITE if index % 2 else 0)
+        maps.append(mmap.mmap(-1, 4096, prot=flags))
+"""
+    result, document = check("--op=relu", "--suite=values", "--dtype=float32", relu=code)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert document["finished"] is True
+    assert len((tmp_path / "loads").read_text().split()) >= 3
+
+
+@pytest.mark.exhaustive
+def test_a_backend_that_ends_each_process_at_its_load_ends_the_run(check, tmp_path):
+    result, document = check(*VALUES, FAULTY_LOAD="os._exit(7)")
+    assert result.returncode == 1
+    message = "a worker process does not come to the first check on faulty:0: "
+    assert result.stderr.strip().startswith(f"Error: {message}the process ended with status 7")
+    assert len(result.stderr.strip().splitlines()) == 1
+    assert document["finished"] is document["conforms"] is False
+    assert len((tmp_path / "loads").read_text().split()) == 3
+
+
+@pytest.mark.exhaustive
+def test_what_the_load_raises_is_an_error_on_one_line(check):
+    result, _ = check(*VALUES, FAULTY_LOAD="raise OSError('no driver')")
+    assert result.returncode == 1
+    assert "no driver" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.exhaustive
+def test_a_run_in_which_each_check_ends_its_process_is_ended(check):
+    names = ("abs", "add", "exp", "relu", "sin")
+    options = [f"--op={name}" for name in names]
+    everywhere = (
+        "from burn_cpu.backend import CpuBackend\n"
+        f"for name in {names}:\n"
+        "    setattr(CpuBackend, name, lambda *a, **k: os._exit(4))\n"
+    )
+    result, document = check(*options, "--suite=values", "--dtype=float32", FAULTY_LOAD=everywhere)
+    assert result.returncode == 1
+    (device,) = document["devices"]
+    assert device["finished"] is False
+    assert "10 checks, one after the other, ended their worker process" in only(device["problems"])
+    assert "10 checks, one after the other" in result.stdout
+    assert "stopped after" in result.stdout
+
+
+@pytest.mark.exhaustive
+def test_a_check_that_is_expected_to_end_its_process_is_no_failure(check, tmp_path):
+    path = tmp_path / "list.txt"
+    path.write_text("values/relu/float32/0-d  # crashes, reported as number 4711\n")
+    options = ("--op=relu", "--suite=values", "--dtype=float32", "--expected-failures", path)
+    result, document = check(*options, relu=ONCE.format("os.abort()"))
+    assert result.returncode == 0, result.stdout
+    (device,) = document["devices"]
+    assert device["counts"]["expected"] == 1
+
+
+# Progress, Ctrl-C and what a killed run leaves.
+
+
+def start(variables, *options, relu="time.sleep(0.02)"):
+    program = "from burn.cli import main; main(prog_name='burn')"
+    return subprocess.Popen(
+        [sys.executable, "-c", program, "check", "faulty", *map(str, options)],
+        env={**os.environ, **variables, "FAULTY_RELU": relu},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+
+
+def wait_for(condition):
+    end = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def done_in(path):
+    """How many results a document has, which is whole at any moment."""
+    if not path.exists():
+        return 0
+    return sum(len(one["results"]) for one in json.loads(path.read_text())["devices"])
+
+
+def loads_in(folder):
+    path = folder / "loads"
+    return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+
+def is_running(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    status = Path(f"/proc/{pid}/stat")
+    return not status.exists() or status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="POSIX signals")
+@pytest.mark.parametrize(
+    ("name", "status"),
+    [
+        ("SIGINT", 130),
+        pytest.param("SIGTERM", 143, marks=pytest.mark.exhaustive),
+    ],
+)
+def test_a_stop_leaves_a_report_a_document_and_no_process(variables, tmp_path, name, status):
+    path = tmp_path / "report.json"
+    hanging = "time.sleep(0.02)\nif list(x.shape).count(3) == 2: time.sleep(300)"
+    options = ("--op=relu", "--op=softmax", "--json", path)
+    with start(variables, *options, relu=hanging) as process:
+        wait_for(lambda: done_in(path) > 0)
+        (worker,) = loads_in(tmp_path)
+        process.send_signal(getattr(signal, name))
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == status, err
+    assert "Traceback" not in err
+    assert re.search(r"faulty:0 \(faulty hardware\) stopped after \d+ of \d+ checks", out)
+    document = json.loads(path.read_text())
+    assert document["finished"] is document["conforms"] is False
+    assert document["devices"][0]["total"] > len(document["devices"][0]["results"]) > 0
+    wait_for(lambda: not is_running(worker))
+
+
+@pytest.mark.exhaustive
+def test_without_a_terminal_there_are_lines_of_progress(variables, tmp_path):
+    with start(variables, "--op=relu", relu="time.sleep(0.1)") as process:
+        line = process.stderr.readline()
+        process.kill()
+        process.wait()
+    assert re.fullmatch(r"faulty:0: (\d+ of \d+ checks, relu|starts), \d+ s\n", line)
+    wait_for(lambda: not any(map(is_running, loads_in(tmp_path))))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("kills", [1, 20])
+def test_a_killed_run_leaves_a_whole_document_from_which_another_goes_on(
+    variables, check, tmp_path, kills
+):
+    path = tmp_path / "report.json"
+    options = ["--op=relu", "--op=softmax", "--op=exp", "--json", path]
+    done = 0
+    for number in range(kills):
+        resume = ["--resume", path] if number else []
+        with start(variables, *options, *resume) as process:
+            wait_for(lambda least=done: done_in(path) > least or process.poll() is not None)
+            time.sleep(number * 0.13 % 1.0)
+            process.kill()
+        assert done_in(path) >= done
+        done = done_in(path)
+        if process.returncode == 0:
+            break
+    wait_for(lambda: not any(map(is_running, loads_in(tmp_path))))
+    before = {one["check"] for one in json.loads(path.read_text())["devices"][0]["results"]}
+    result, document = check(*options[:-2], "--resume", path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    (device,) = document["devices"]
+    assert device["resumed"] == len(before) > 0
+    names = [one["check"] for one in device["results"]]
+    assert len(names) == len(set(names)) == device["total"]
+    assert before <= set(names)
+    assert f"{len(before)} of {device['total']} checks are done" in result.stderr
+    assert f"{len(before)} of them in an earlier run" in result.stdout
+
+
+@pytest.mark.exhaustive
+def test_a_failure_of_an_earlier_run_stays_one(check, tmp_path):
+    _, first = check(*VALUES, relu=ONCE.format("raise OSError('once')"))
+    result, second = check(*VALUES, "--resume", tmp_path / "report.json")
+    assert result.returncode == 1
+    assert second["devices"][0]["failures"] == first["devices"][0]["failures"]
+    assert second["devices"][0]["ops"] == first["devices"][0]["ops"]
+    assert "OSError: once" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda document: document.update(version="0.0.1"), "its burn-core is '0.0.1'"),
+        (lambda document: document.update(schema=2), "its schema is 2, and here it is 1"),
+        (lambda document: document["devices"][0].update(driver="2"), "its driver is '2'"),
+        (lambda document: document["devices"][0].update(minimal=True), "its minimal is True"),
+        (lambda document: document["devices"][0].pop("results"), "it is no document of"),
+        (lambda document: document["devices"][0]["results"][0].pop("seconds"), "no document of"),
+        (lambda document: document["devices"][0]["results"][0].update(status="?"), "no document"),
+        (lambda document: document.update(devices=7), "it is no document of"),
+    ],
+)
+def test_a_run_of_something_else_is_not_resumed(tmp_path, change, message):
+    report = run("cpu", ops=["relu"], suites=["values"], dtypes=["float32"])
+    document = json.loads(document_of([report], is_over=True))
+    change(document)
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps(document))
+    with pytest.raises(ArgumentError, match=re.escape(message)):
+        run("cpu", ops=["relu"], suites=["values"], dtypes=["float32"], resume=path)
+
+
+def test_files_that_are_none_are_errors_on_one_line(tmp_path):
+    (tmp_path / "text").write_text("hello")
+    for option, name in (("--resume", "text"), ("--resume", "none"), ("--json", "no/folder")):
+        options = ["check", "cpu", "--op=relu", option, str(tmp_path / name)]
+        result = CliRunner().invoke(main, options)
+        assert result.exit_code == 1
+        assert len(result.stderr.strip().splitlines()) == 1, result.stderr
+        assert name in result.stderr
+
+
+def test_a_resumed_run_makes_only_the_checks_that_are_left(tmp_path):
+    path = tmp_path / "report.json"
+    options = {"ops": ["relu", "exp"], "dtypes": ["float32"]}
+    part = run("cpu", **options, suites=["values"])
+    path.write_text(document_of([part], is_over=True))
+    made = []
+    whole = run("cpu", **options, resume=path, progress=lambda *step: made.append(step))
+    assert whole.finished
+    assert whole.resumed == len(part.results) > 0
+    assert len(made) == whole.total - whole.resumed > 0
+    assert made[-1][1:] == (whole.total, whole.total)
+    assert {one.check.name for one in whole.results} == {
+        one.check.name for one in run("cpu", **options).results
+    }
+
+
+# From Python.
+
+
+def test_workers_find_what_this_process_finds(monkeypatch):
+    monkeypatch.setenv("BURN_PLUGINS", "cpu")
+    options = {"ops": ["softmax", "matmul"], "quick": True, "dtypes": ["float32", "int32"]}
+    seen = []
+    here = run("cpu", **options)
+    there = run("cpu", **options, workers=1, progress=lambda *step: seen.append(step))
+    assert [(one.check.name, one.status) for one in there.results] == [
+        (one.check.name, one.status) for one in here.results
+    ]
+    assert [(row.op, row.origin, row.cells, row.worst) for row in there.rows] == [
+        (row.op, row.origin, row.cells, row.worst) for row in here.rows
+    ]
+    assert [(done, total) for _, done, total in seen] == [
+        (number, len(here.results)) for number in range(1, len(here.results) + 1)
+    ]
+    there.results[0].check.body()  # in this process
+
+
+def test_a_backend_of_this_process_alone_is_tried_in_it():
+    with burn.registered(mock_backend("mine", [MOCK_DEVICES[0]])):
+        with pytest.raises(ArgumentError, match="a worker process would not find"):
+            run("mine", ops=["relu"], workers=1)
+        assert run("mine", ops=["relu"], suites=["values"]).conforms
+    with pytest.raises(ArgumentError, match="workers is -1"):
+        run("cpu", workers=-1)
+    with pytest.raises(ArgumentError, match="time_limit is 0"):
+        run("cpu", workers=1, time_limit=0)
