@@ -87,6 +87,7 @@ from burn.functions.elementwise.complex_numbers import *
 from burn.functions.elementwise.exponential import *
 from burn.functions.elementwise.logical import *
 from burn.functions.elementwise.rounding import *
+from burn.functions.elementwise.special import *
 from burn.functions.elementwise.trigonometric import *
 from burn.functions.gradient import *
 from burn.functions.indexing import *
@@ -94,6 +95,7 @@ from burn.functions.inspection import __array_namespace_info__ as __array_namesp
 from burn.functions.interchange import *
 from burn.functions.joining import *
 from burn.functions.linear_algebra import *
+from burn.functions.log_sums import *
 from burn.functions.manipulation import *
 from burn.functions.median import *
 from burn.functions.patterns import *

@@ -6,10 +6,17 @@ on backends without complex numbers.
 
 from burn.functions.real_fourier import ComplexPair, cfft, icfft, irfft, rfft
 from burn.functions.stft import istft, stft
-from burn.functions.windows import blackman_window, hamming_window, hann_window
+from burn.functions.windows import (
+    bartlett_window,
+    blackman_window,
+    hamming_window,
+    hann_window,
+    kaiser_window,
+)
 
 __all__ = [
     "ComplexPair",
+    "bartlett_window",
     "blackman_window",
     "cfft",
     "hamming_window",
@@ -17,6 +24,7 @@ __all__ = [
     "icfft",
     "irfft",
     "istft",
+    "kaiser_window",
     "rfft",
     "stft",
 ]

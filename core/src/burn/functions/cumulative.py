@@ -126,7 +126,7 @@ def cummax(x: Tensor, /, *, axis: int | None = None) -> Tensor:
     >>> burn.cummax(burn.asarray([1, 3, 2], device="cpu")).tolist()
     [1, 3, 3]
     """
-    return calls.cummax(x, axis=_scan_axis(x, axis, "cummax"))
+    return calls.cummax(x, axis=scan_axis(x, axis, "cummax"))
 
 
 def cummin(x: Tensor, /, *, axis: int | None = None) -> Tensor:
@@ -156,10 +156,10 @@ def cummin(x: Tensor, /, *, axis: int | None = None) -> Tensor:
     >>> burn.cummin(burn.asarray([3, 1, 2], device="cpu")).tolist()
     [3, 1, 1]
     """
-    return calls.cummin(x, axis=_scan_axis(x, axis, "cummin"))
+    return calls.cummin(x, axis=scan_axis(x, axis, "cummin"))
 
 
-def _scan_axis(x: Tensor, axis: int | None, operation: str) -> int:
+def scan_axis(x: Tensor, axis: int | None, operation: str) -> int:
     """The axis of a scan, counted from the front; a vector has but one."""
     if axis is not None:
         return normalize_axis(x, axis, operation)
@@ -177,7 +177,7 @@ def _scan(
     initial: int,
     operation: str,
 ) -> Tensor:
-    number = _scan_axis(x, axis, operation)
+    number = scan_axis(x, axis, operation)
     include_initial = as_flag(include_initial, "include_initial", operation)
     result = function(as_numeric(x).astype(total_dtype(x, dtype, operation)), axis=number)
     if not include_initial:

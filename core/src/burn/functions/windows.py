@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from burn.dtype import float32
 from burn.errors import ArgumentError
 from burn.functions.common import DeviceLike, DTypeLike
-from burn.functions.creation import arange, ones
-from burn.functions.elementwise import cos, minimum
+from burn.functions.creation import arange, full, ones
+from burn.functions.elementwise import cos, i0, minimum, sqrt
 from burn.functions.normalize import as_dtype, as_flag, find_device
-from burn.ops.arguments import as_integer
+from burn.ops.arguments import as_integer, real_number
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["blackman_window", "hamming_window", "hann_window"]
+__all__ = [
+    "bartlett_window",
+    "blackman_window",
+    "hamming_window",
+    "hann_window",
+    "kaiser_window",
+]
+
+_LARGEST_BETA: Final = 80.0
+"""Of a Kaiser window: beyond it `i0` comes near to the largest number of float32."""
 
 
 def hann_window(
@@ -147,6 +157,108 @@ def blackman_window(
     return _cosine_sum(weights, size, dtype, device, "blackman_window", periodic=periodic)
 
 
+def bartlett_window(
+    size: int,
+    /,
+    *,
+    periodic: bool = True,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """The window of Bartlett, a triangle: ``1 - abs(2 j / n - 1)``.
+
+    Parameters
+    ----------
+    size : int
+        Number of elements.
+    periodic : bool
+        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
+    dtype : DType, optional
+        A float dtype; the default one of the device if left out.
+    device : Device or str, optional
+        Device of the result; the default device if left out.
+
+    Returns
+    -------
+    Tensor, shape (size,)
+        The window.
+
+    Raises
+    ------
+    ArgumentError
+        If `size` is negative, or `dtype` no float dtype.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.signal.bartlett_window(5, periodic=False, device="cpu").tolist()
+    [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+    return _window(
+        lambda index, count: index * (2.0 / count),
+        size,
+        dtype,
+        device,
+        "bartlett_window",
+        periodic=periodic,
+    )
+
+
+def kaiser_window(
+    size: int,
+    /,
+    *,
+    beta: float = 12.0,
+    periodic: bool = True,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """The window of Kaiser: ``i0(beta sqrt(1 - (2 j / n - 1)**2)) / i0(beta)``.
+
+    Parameters
+    ----------
+    size : int
+        Number of elements.
+    beta : float
+        How narrow the window is: 0 makes all elements 1, larger numbers give lower side lobes and a
+        wider main lobe.
+    periodic : bool
+        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
+    dtype : DType, optional
+        A float dtype; the default one of the device if left out.
+    device : Device or str, optional
+        Device of the result; the default device if left out.
+
+    Returns
+    -------
+    Tensor, shape (size,)
+        The window.
+
+    Raises
+    ------
+    ArgumentError
+        If `size` is negative, `dtype` no float dtype, or `beta` not in [-80, 80].
+
+    Notes
+    -----
+    J. F. Kaiser and R. W. Schafer, "On the use of the I0-sinh window for spectrum analysis" (1980).
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.signal.kaiser_window(3, beta=2.0, periodic=False, device="cpu")
+    Tensor([0.43867627, 1.        , 0.43867627], device='cpu:0')
+    """
+    beta = real_number(beta, "beta", "kaiser_window", least=-_LARGEST_BETA, most=_LARGEST_BETA)
+
+    def bell(index: Tensor, count: int) -> Tensor:
+        # 1 - (2 j / n - 1)**2 without a difference of numbers that are nearly equal
+        height = sqrt(index * (count - index)) * (2.0 / count)
+        return i0(height * beta) / i0(full((), beta, dtype=index.dtype, device=index.device))
+
+    return _window(bell, size, dtype, device, "kaiser_window", periodic=periodic)
+
+
 def _cosine_sum(
     weights: tuple[float, ...],
     size: int,
@@ -156,7 +268,27 @@ def _cosine_sum(
     *,
     periodic: bool,
 ) -> Tensor:
-    """Weighted cosines of alternating signs, computed in float32 or better."""
+    """Weighted cosines of alternating signs."""
+
+    def waves(index: Tensor, count: int) -> Tensor:
+        result = index * 0.0 + weights[0]
+        for order, weight in enumerate(weights[1:], start=1):
+            result = result + (-1) ** order * weight * cos(index * (2.0 * math.pi * order / count))
+        return result
+
+    return _window(waves, size, dtype, device, operation, periodic=periodic)
+
+
+def _window(
+    formula: Callable[[Tensor, int], Tensor],
+    size: int,
+    dtype: DTypeLike | None,
+    device: DeviceLike | None,
+    operation: str,
+    *,
+    periodic: bool,
+) -> Tensor:
+    """A symmetric function of the index j and of n, computed in float32 or better."""
     device = find_device(device, operation)
     dtype = device.settings.float_dtype if dtype is None else as_dtype(dtype, operation)
     if not dtype.is_float:
@@ -167,10 +299,6 @@ def _cosine_sum(
         return ones(length, dtype=dtype, device=device)
     wide = float32 if dtype.itemsize < float32.itemsize else dtype
     index = arange(length, dtype=wide, device=device)
-    # By symmetry no angle has to be beyond pi, where rounding would show most.
+    # By symmetry no index has to be beyond the middle, where rounding would show most.
     count = length if periodic else length - 1
-    index = minimum(index, count - index)
-    result = index * 0.0 + weights[0]
-    for order, weight in enumerate(weights[1:], start=1):
-        result = result + (-1) ** order * weight * cos(index * (2.0 * math.pi * order / count))
-    return result.astype(dtype)
+    return formula(minimum(index, count - index), count).astype(dtype)

@@ -46,6 +46,25 @@ TEXTS: Final[dict[str, str | dict[Kind, str]]] = {
             where(x2 == 0, x1 / x2, where(below == 0, copysign(0, x1 / x2), result))
         """,
     },
+    "trunc_divide": {
+        _INT: """
+            whole = floor_divide(x1, x2)
+            negative = (x1 < 0) != (x2 < 0)
+            where(negative & (remainder(x1, x2) != 0), whole + 1, whole)
+        """,
+        _UINT: "floor_divide(x1, x2)",
+        # A whole number but for rounding, as what is divided is a multiple of the divisor.
+        _FLOAT: """
+            whole = round((x1 - fmod(x1, x2)) / x2)
+            where(x2 == 0, x1 / x2, where(whole == 0, copysign(0, x1 / x2), whole))
+        """,
+    },
+    "lerp": """
+        difference = end - start
+        from_end = end - (1 - weight) * difference
+        where(abs(weight) < 0.5, start + weight * difference, from_end)
+    """,
+    "heaviside": "where(x1 < 0, 0, where(x1 > 0, 1, where(x1 == 0, x2, x1)))",
     "clip": "minimum(maximum(x, low), high)",
     "sign": {
         _FLOAT: "where(x > 0, 1, where(x < 0, -1, where(x == 0, 0, x)))",
@@ -58,6 +77,17 @@ TEXTS: Final[dict[str, str | dict[Kind, str]]] = {
         distance = where(x1 == x2, 0, abs(x1 - x2))
         maximum(x1, x2) + log1p(exp(-distance))
     """,
+    # Powers and logarithms
+    "exp2": "pow(2, x)",
+    "rsqrt": "1 / sqrt(x)",
+    "cbrt": "copysign(pow(abs(x), 1 / 3), x)",
+    # Near 1/2 the quotient is near 1, where its logarithm has few digits.
+    "logit": """
+        odds = 2 * minimum(maximum(x, 0.25), 0.75) - 1
+        middle = log1p(odds) - log1p(-odds)
+        where(abs(x - 0.5) <= 0.25, middle, log(x / (1 - x)))
+    """,
+    "xlogy": "x1 * log(where((x1 == 0) & (x2 <= 0), 1, x2))",
     # Questions
     "isnan": "x != x",
     "isinf": "abs(x) == infinity",
@@ -123,6 +153,10 @@ HELPERS: Final[dict[str, tuple[tuple[str, ...], str]]] = {
 WITHOUT_EXPRESSION: Final[dict[str, str]] = {
     "complex": "its result is complex",
     "nextafter": "its steps depend on the format of the dtype; its decomposition has them",
+    **dict.fromkeys(
+        ("erfc", "erfinv", "lgamma", "digamma", "polygamma", "i0", "i1", "sinc"),
+        "its series are long; its decomposition has them, and fuses",
+    ),
 }
 """Elementwise ops without an expression, and the reason."""
 

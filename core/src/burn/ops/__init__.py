@@ -51,6 +51,7 @@ from burn.ops import (  # noqa: F401 — importing a family registers its ops
     slicing,
     softmax,
     sorting,
+    special_functions,
     statistics,
     triangular,
     unary_functions,
@@ -151,7 +152,7 @@ from burn.ops.random import (
     uniform_words,
 )
 from burn.ops.resampling import InterpolateAttributes, interpolation_maps
-from burn.ops.shapes import broadcast_shapes, check_axis, size
+from burn.ops.shapes import broadcast_shapes, check_axis, check_bitcast, size
 from burn.ops.signature import (
     AnyList,
     AnyOperand,
@@ -298,6 +299,7 @@ __all__ = [
     "average_pool_divisors",
     "broadcast_shapes",
     "check_axis",
+    "check_bitcast",
     "check_broadcasts_to_scores",
     "check_channels",
     "check_columns",

@@ -1,4 +1,4 @@
-"""Elementwise functions of two floats, and the sign bit that they need."""
+"""Elementwise functions of two or three numbers, and the sign bit that they need."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from burn.ops.signature import (
 from burn.ops.table import OpTable
 
 
-def _tensors(ops: OpTable, x1: Primitive, x2: Primitive) -> tuple[Primitive, Primitive]:
-    """Two operands, a number among them as a tensor without axes."""
-    if is_scalar(x1):
-        return ops.full(shape=(), fill_value=x1, dtype=ops.dtype(x2)), x2
-    if is_scalar(x2):
-        return x1, ops.full(shape=(), fill_value=x2, dtype=ops.dtype(x1))
-    return x1, x2
+def _tensors(ops: OpTable, *operands: Primitive) -> list[Primitive]:
+    """The operands, numbers among them as tensors without axes."""
+    dtype = ops.dtype(next(one for one in operands if not is_scalar(one)))
+    return [
+        ops.full(shape=(), fill_value=one, dtype=dtype) if is_scalar(one) else one
+        for one in operands
+    ]
 
 
 @op(Tag.ELEMENTWISE | Tag.NO_GRADIENT)
@@ -228,3 +228,115 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
         return g, None
     x1, x2 = ctx.saved
     return g, ops.negative(ops.multiply(g, ops.trunc(ops.divide(x1, x2))))
+
+
+@op(Tag.ELEMENTWISE)
+def trunc_divide(x1: NumericOrScalar, x2: NumericOrScalar) -> Meta:
+    """Exact ``x1 / x2``, rounded towards 0. An integer divided by zero gives 0."""
+    return elementwise(x1, x2)
+
+
+@trunc_divide.decomposition
+def _(ops: OpTable, x1: Primitive, x2: Primitive) -> Primitive:
+    x1, x2 = _tensors(ops, x1, x2)
+    dtype = ops.dtype(x1)
+    if dtype.is_float:
+        quotient = ops.floor_divide(ops.abs(x1), ops.abs(x2))
+        sign = ops.multiply(ops.copysign(1.0, x1), ops.copysign(1.0, x2))
+        return ops.copysign(quotient, sign)
+    quotient = ops.floor_divide(x1, x2)
+    if dtype.kind is Kind.UINT:
+        return quotient
+    # The floor is below the quotient where that is negative, unless they are equal.
+    negative = ops.bitwise_xor(ops.less(x1, 0), ops.less(x2, 0))
+    differ = ops.bitwise_and(negative, ops.not_equal(ops.remainder(x1, x2), 0))
+    return ops.add(quotient, ops.cast(differ, dtype=dtype))
+
+
+@trunc_divide.gradient()
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    zero = ops.multiply(g, 0.0)
+    return zero, zero
+
+
+@op(Tag.ELEMENTWISE)
+def heaviside(x1: FloatOrScalar, x2: FloatOrScalar) -> Meta:
+    """0 where ``x1`` is negative, 1 where it is positive, ``x2`` where it is 0; NaN of NaN."""
+    return elementwise(x1, x2)
+
+
+@heaviside.decomposition
+def _(ops: OpTable, x1: Primitive, x2: Primitive) -> Primitive:
+    x1, x2 = _tensors(ops, x1, x2)
+    step = ops.where(ops.less(x1, 0.0), 0.0, ops.where(ops.greater(x1, 0.0), 1.0, x1))
+    return ops.where(ops.equal(x1, 0.0), x2, step)
+
+
+@heaviside.gradient(saves={"x1": (), "x2": ("x1",)})
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    to_second = None
+    if ctx.needs[1]:
+        (x1,) = ctx.saved
+        if is_scalar(x1):
+            to_second = g if x1 == 0 else ops.multiply(g, 0.0)
+        else:
+            to_second = ops.where(ops.equal(x1, 0.0), g, 0.0)
+    return ops.multiply(g, 0.0), to_second
+
+
+@op(Tag.ELEMENTWISE)
+def xlogy(x1: FloatOrScalar, x2: FloatOrScalar) -> Meta:
+    """``x1 * log(x2)``, which is 0 where ``x1`` is, whatever number ``x2`` is."""
+    return elementwise(x1, x2)
+
+
+@xlogy.decomposition
+@in_float32
+def _(ops: OpTable, x1: Primitive, x2: Primitive) -> Primitive:
+    x1, x2 = _tensors(ops, x1, x2)
+    return ops.multiply(x1, ops.log(_logarithm_operand(ops, x1, x2)))
+
+
+def _logarithm_operand(ops: OpTable, x1: Primitive, x2: Primitive) -> Primitive:
+    """``x2``, but 1 where its logarithm is not finite and ``x1`` is 0."""
+    is_zero = ops.bitwise_and(ops.equal(x1, 0.0), ops.less_equal(x2, 0.0))
+    return ops.where(is_zero, 1.0, x2)
+
+
+@xlogy.gradient(saves=("x1", "x2"))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    x1, x2 = _tensors(ops, *ctx.saved)
+    operand = _logarithm_operand(ops, x1, x2)
+    return (
+        ops.multiply(g, ops.log(operand)) if ctx.needs[0] else None,
+        ops.multiply(g, ops.divide(x1, operand)) if ctx.needs[1] else None,
+    )
+
+
+@op(Tag.ELEMENTWISE)
+def lerp(start: FloatOrScalar, end: FloatOrScalar, weight: FloatOrScalar) -> Meta:
+    """``start + weight * (end - start)``, which is exactly ``end`` for a weight of 1."""
+    return elementwise(start, end, weight)
+
+
+@lerp.decomposition
+@in_float32
+def _(ops: OpTable, start: Primitive, end: Primitive, weight: Primitive) -> Primitive:
+    start, end, weight = _tensors(ops, start, end, weight)
+    difference = ops.subtract(end, start)
+    from_start = ops.add(start, ops.multiply(weight, difference))
+    from_end = ops.subtract(end, ops.multiply(ops.subtract(1.0, weight), difference))
+    return ops.where(ops.less(ops.abs(weight), 0.5), from_start, from_end)
+
+
+@lerp.gradient(saves={"start": ("weight",), "end": ("weight",), "weight": ("start", "end")})
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    start, end, weight = ctx.saved
+    to_start = to_weight = None
+    if ctx.needs[0]:
+        rest = 1.0 - weight if is_scalar(weight) else ops.subtract(1.0, weight)
+        to_start = ops.multiply(g, rest)
+    if ctx.needs[2]:
+        both = is_scalar(start) and is_scalar(end)
+        to_weight = ops.multiply(g, end - start if both else ops.subtract(end, start))
+    return to_start, ops.multiply(g, weight) if ctx.needs[1] else None, to_weight

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Literal, TypeAlias
 
+from burn.dtype import DType
 from burn.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
 from burn.ops._attributes import check_choice
 from burn.ops.batching import BatchedCall, aligned_axes, leading_axes, with_rank
@@ -13,6 +14,7 @@ from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import (
     broadcast_shapes,
     check_axis,
+    check_bitcast,
     check_conversion,
     check_shape,
     size,
@@ -27,6 +29,7 @@ from burn.ops.signature import (
     Gradients,
     Integer,
     Meta,
+    NumericOperand,
     Primitive,
     Role,
     Scalar,
@@ -36,6 +39,7 @@ from burn.ops.signature import (
     TensorList,
 )
 from burn.ops.table import OpTable
+from burn.tensor_data import TensorData
 
 
 @op()
@@ -55,6 +59,28 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 
 cast.batching(aligned_axes)
+
+
+@op(Tag.NO_GRADIENT | Tag.UNTRACKED)
+def bitcast(x: NumericOperand, *, dtype: TargetDType) -> Meta:
+    """The bits of each element as an element of another dtype of the same size."""
+    return Meta(x.shape, check_bitcast(x.dtype, dtype))
+
+
+@bitcast.on_host
+def _(ops: OpTable, x: Primitive, *, dtype: DType) -> Primitive:
+    check_bitcast(ops.dtype(x), dtype)
+    array = ops.backend.to_data(x).array.view(dtype.numpy)
+    return ops.backend.from_data(TensorData(array), ops.device)
+
+
+bitcast.batching(aligned_axes)
+
+
+@bitcast.cost
+def _(output: Meta, x: Meta, *, dtype: DType) -> int:
+    """None: it moves bits."""
+    return 0
 
 
 @op(Tag.VIEW)

@@ -6,10 +6,12 @@ Every attribute has a value here; defaults belong to the public functions.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from burn.dtype import DType, Kind, bool_, float32
 from burn.errors import DTypeError, ShapeError
+from burn.ops._precision import in_float32
 from burn.ops.index_arithmetic import narrow
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_conversion, reduce_shape, size
@@ -19,6 +21,7 @@ from burn.ops.signature import (
     Axis,
     Cotangent,
     Flag,
+    FloatOperand,
     Gradients,
     InexactOperand,
     Meta,
@@ -220,3 +223,35 @@ def _index_of_extremum(x: Meta, axis: int, keepdims: bool, dtype: DType, name: s
     if dtype.kind not in Kind.INTEGER:
         raise DTypeError(f"indices are integers, not {dtype}")
     return Meta(shape, dtype)
+
+
+@op(_REDUCTION)
+def logsumexp(x: FloatOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
+    """``log(sum(exp(x)))`` over `axis`, without overflow. Over no elements it is -inf."""
+    return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), x.dtype)
+
+
+@logsumexp.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = False) -> Primitive:
+    dtype = ops.dtype(x)
+    shape = reduce_shape(tuple(x.shape), axis, keepdims=keepdims)
+    if 0 in [x.shape[number] for number in axis]:
+        return ops.full(shape=shape, fill_value=-math.inf, dtype=dtype)
+    peak = ops.max(x, axis=axis, keepdims=True)
+    # A shift by infinity would give NaN; without it the logarithm is infinite, as it should be.
+    peak = ops.where(ops.equal(ops.abs(peak), math.inf), 0.0, peak)
+    total = ops.sum(ops.exp(ops.subtract(x, peak)), axis=axis, keepdims=True, dtype=dtype)
+    return ops.reshape(ops.add(ops.log(total), peak), shape=shape)
+
+
+@logsumexp.gradient(saves=("x", "output"))
+def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
+    x, output = ctx.saved
+    if not ctx.attrs.get("keepdims", False):
+        g = _keepdims(ops, g, x.shape, ctx.attrs["axis"])
+        output = _keepdims(ops, output, x.shape, ctx.attrs["axis"])
+    # The share of an element in the sum: that of -inf is 0, that of inf is 1.
+    output = ops.where(ops.equal(output, -math.inf), 0.0, output)
+    share = ops.where(ops.equal(x, math.inf), 1.0, ops.exp(ops.subtract(x, output)))
+    return (ops.multiply(g, share),)

@@ -12,6 +12,7 @@ from burn.ops.shapes import check_axis, size
 from burn.ops.signature import (
     Axis,
     Cotangent,
+    FloatOperand,
     Gradients,
     Meta,
     NumberOperand,
@@ -133,3 +134,24 @@ cummin.gradient(saves=("x", "output"))(_extremum_gradient)
 
 cummin.batching(leading_axes)
 cummin.cost(_flops)
+
+
+@op(Tag.COMPUTE_BOUND)
+def logcumsumexp(x: FloatOperand, *, axis: Axis) -> Meta:
+    """``log(cumsum(exp(x)))`` along `axis`, without overflow.
+
+    It has no gradient rule: the gradients of its decomposition hold for all elements, however far
+    apart they are.
+    """
+    check_axis(axis, len(x.shape))
+    return x
+
+
+@logcumsumexp.decomposition
+@in_float32
+def _(ops: OpTable, x: Primitive, *, axis: int) -> Primitive:
+    return _scan(ops, x, axis, "logaddexp")
+
+
+logcumsumexp.batching(leading_axes)
+logcumsumexp.cost(_flops)

@@ -13,6 +13,7 @@ __all__ = [
     "broadcast",
     "broadcast_shapes",
     "check_axis",
+    "check_bitcast",
     "check_conversion",
     "check_distinct",
     "check_shape",
@@ -86,6 +87,19 @@ def check_shape(shape: Sequence[int]) -> Shape:
     if size(shape) >= 1 << 63:
         raise ShapeError(f"shape {tuple(shape)} has more than 2**63 - 1 elements")
     return tuple(shape)
+
+
+def check_bitcast(source: DType, dtype: DType) -> DType:
+    """The dtype that bits are read as; raises DTypeError if it has not the size of their own."""
+    for one in (source, dtype):
+        if one.kind not in Kind.NUMERIC:
+            raise DTypeError(f"bits of {one}", hint="Bits are those of integers and floats")
+    if source.itemsize != dtype.itemsize:
+        raise DTypeError(
+            f"{source} has {8 * source.itemsize} bits, and {dtype} {8 * dtype.itemsize}",
+            hint="Use a dtype of the same size",
+        )
+    return dtype
 
 
 def check_conversion(source: DType, dtype: DType) -> DType:

@@ -1,14 +1,14 @@
 """Elementwise functions of one float tensor, each with its derivative.
 
 Formulas of derivatives and identities: NIST Digital Library of Mathematical Functions
-(https://dlmf.nist.gov), chapters 4 (elementary functions) and 7 (error function).
+(https://dlmf.nist.gov), chapter 4 (elementary functions).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias
+from collections.abc import Callable
+from typing import TypeAlias
 
 from burn.ops._precision import for_reals, in_float32
 from burn.ops.op import Context, Op, Tag, register, rename_function
@@ -18,7 +18,7 @@ from burn.ops.table import OpTable
 Formula: TypeAlias = Callable[[OpTable, Primitive], Primitive]
 
 
-def _function(
+def elementwise_function(
     name: str,
     doc: str,
     *,
@@ -79,7 +79,7 @@ def _one_plus_square(ops: OpTable, y: Primitive) -> Primitive:
     return ops.add(ops.multiply(y, y), 1.0)
 
 
-exp = _function(
+exp = elementwise_function(
     "exp",
     "Elementwise exponential ``e ** x``.",
     of="output",
@@ -96,65 +96,89 @@ def _expm1(ops: OpTable, x: Primitive) -> Primitive:
     return ops.where(ops.equal(near, x), small, ops.subtract(ops.exp(x), 1.0))
 
 
-expm1 = _function(
+expm1 = elementwise_function(
     "expm1",
     "Elementwise ``e ** x - 1``, exact near 0.",
     of="output",
     slope=lambda ops, y: ops.add(y, 1.0),
     default=_expm1,
 )
-log = _function(
+exp2 = elementwise_function(
+    "exp2",
+    "Elementwise power ``2 ** x``.",
+    of="output",
+    slope=lambda ops, y: ops.multiply(y, math.log(2.0)),
+    default=lambda ops, x: ops.pow(2.0, x),
+    takes_complex=False,
+)
+log = elementwise_function(
     "log",
     "Elementwise natural logarithm. 0 gives -inf, a negative number NaN.",
     of="x",
     slope=lambda ops, x: ops.divide(1.0, x),
 )
-log1p = _function(
+log1p = elementwise_function(
     "log1p",
     "Elementwise ``log(1 + x)``, exact near 0.",
     of="x",
     slope=lambda ops, x: ops.divide(1.0, ops.add(x, 1.0)),
 )
-log2 = _function(
+log2 = elementwise_function(
     "log2",
     "Elementwise logarithm to the base 2.",
     of="x",
     slope=lambda ops, x: ops.divide(1.0 / math.log(2.0), x),
     default=lambda ops, x: ops.multiply(ops.log(x), 1.0 / math.log(2.0)),
 )
-log10 = _function(
+log10 = elementwise_function(
     "log10",
     "Elementwise logarithm to the base 10.",
     of="x",
     slope=lambda ops, x: ops.divide(1.0 / math.log(10.0), x),
     default=lambda ops, x: ops.multiply(ops.log(x), 1.0 / math.log(10.0)),
 )
-sqrt = _function(
+sqrt = elementwise_function(
     "sqrt",
     "Elementwise square root. A negative number gives NaN.",
     of="output",
     slope=lambda ops, y: ops.divide(0.5, y),
 )
-sin = _function(
+rsqrt = elementwise_function(
+    "rsqrt",
+    "Elementwise ``1 / sqrt(x)``. 0 gives inf, a negative number NaN.",
+    of="output",
+    slope=lambda ops, y: ops.multiply(ops.multiply(y, ops.multiply(y, y)), -0.5),
+    default=lambda ops, x: ops.divide(1.0, ops.sqrt(x)),
+    takes_complex=False,
+)
+cbrt = elementwise_function(
+    "cbrt",
+    "Elementwise cube root, which of a negative number is negative.",
+    of="output",
+    slope=lambda ops, y: ops.divide(1.0 / 3.0, ops.multiply(y, y)),
+    default=lambda ops, x: ops.copysign(ops.pow(ops.abs(x), 1.0 / 3.0), x),
+    takes_complex=False,
+)
+sin = elementwise_function(
     "sin",
     "Elementwise sine of radians.",
     of="x",
     slope=lambda ops, x: ops.cos(x),
 )
-cos = _function(
+cos = elementwise_function(
     "cos",
     "Elementwise cosine of radians.",
     of="x",
     slope=lambda ops, x: ops.negative(ops.sin(x)),
 )
-tan = _function(
+tan = elementwise_function(
     "tan",
     "Elementwise tangent of radians.",
     of="output",
     slope=_one_plus_square,
     default=lambda ops, x: ops.divide(ops.sin(x), ops.cos(x)),
 )
-tanh = _function(
+tanh = elementwise_function(
     "tanh",
     "Elementwise hyperbolic tangent.",
     of="output",
@@ -180,14 +204,14 @@ def _sinh(ops: OpTable, x: Primitive) -> Primitive:
     return ops.where(ops.equal(near, x), small, ops.subtract(*_half_of_exp_and_inverse(ops, x)))
 
 
-sinh = _function(
+sinh = elementwise_function(
     "sinh",
     "Elementwise hyperbolic sine.",
     of="x",
     slope=lambda ops, x: ops.cosh(x),
     default=_sinh,
 )
-cosh = _function(
+cosh = elementwise_function(
     "cosh",
     "Elementwise hyperbolic cosine.",
     of="x",
@@ -201,14 +225,14 @@ def _one_minus_square_root(ops: OpTable, x: Primitive) -> Primitive:
     return ops.sqrt(ops.multiply(ops.subtract(1.0, x), ops.add(x, 1.0)))
 
 
-asin = _function(
+asin = elementwise_function(
     "asin",
     "Elementwise inverse sine in radians. Beyond [-1, 1] it is NaN.",
     of="x",
     slope=lambda ops, x: ops.divide(1.0, _one_minus_square_root(ops, x)),
     default=lambda ops, x: ops.atan(ops.divide(x, _one_minus_square_root(ops, x))),
 )
-acos = _function(
+acos = elementwise_function(
     "acos",
     "Elementwise inverse cosine in radians. Beyond [-1, 1] it is NaN.",
     of="x",
@@ -218,7 +242,7 @@ acos = _function(
         ops.atan(ops.sqrt(ops.divide(ops.subtract(1.0, x), ops.add(x, 1.0)))), 2.0
     ),
 )
-atan = _function(
+atan = elementwise_function(
     "atan",
     "Elementwise inverse tangent in radians.",
     of="x",
@@ -258,14 +282,14 @@ def _atanh(ops: OpTable, x: Primitive) -> Primitive:
     return ops.copysign(ops.multiply(ops.log1p(ratio), 0.5), x)
 
 
-asinh = _function(
+asinh = elementwise_function(
     "asinh",
     "Elementwise inverse hyperbolic sine.",
     of="x",
     slope=lambda ops, x: ops.divide(1.0, ops.sqrt(_one_plus_square(ops, x))),
     default=_asinh,
 )
-acosh = _function(
+acosh = elementwise_function(
     "acosh",
     "Elementwise inverse hyperbolic cosine. Below 1 it is NaN.",
     of="x",
@@ -274,7 +298,7 @@ acosh = _function(
     ),
     default=_acosh,
 )
-atanh = _function(
+atanh = elementwise_function(
     "atanh",
     "Elementwise inverse hyperbolic tangent. Beyond [-1, 1] it is NaN.",
     of="x",
@@ -282,95 +306,22 @@ atanh = _function(
     default=_atanh,
 )
 
-_ERF_SERIES: Final = (
-    0.9754769393826541,
-    -0.14226120510371365,
-    0.010035582187599796,
-    -0.0005768764699767485,
-    2.741993125219606e-05,
-    -1.1043175507344507e-06,
-    3.8488755420345036e-08,
-    -1.1808582533875466e-09,
-    3.2334215826050907e-11,
-    -7.991015947004549e-13,
-    1.7990725113961456e-14,
-    -3.718635487818693e-16,
-    7.103599003714253e-18,
-)
-"""Chebyshev coefficients in ``2 x**2 - 1`` of ``erf(x) / x`` on [-1, 1]."""
 
-_ERFC_SERIES: Final = (
-    1.1775789345674017,
-    -0.004590054580646478,
-    -0.08424913336651792,
-    0.05920993999819189,
-    -0.026658668435305753,
-    0.009074997670705265,
-    -0.002413163540417608,
-    0.0004907758365258086,
-    -6.916973302501207e-05,
-    4.13902798607301e-06,
-    7.74038306619849e-07,
-    -2.1886401049234397e-07,
-    1.076499946567091e-08,
-    4.521959811218287e-09,
-    -7.754400208831351e-10,
-    -6.318088340886684e-11,
-    2.86879501093067e-11,
-    1.9455868545777347e-13,
-    -9.65469674843344e-13,
-    3.25254814814874e-14,
-    3.3478119482868056e-14,
-    -1.864562880419313e-15,
-    -1.2507950530688648e-15,
-    7.418235256624044e-17,
-    5.068148904796111e-17,
-    -2.2370566594359995e-18,
-    -2.187342944303018e-18,
-)
-"""Chebyshev coefficients in ``(x - 3.75) / (x + 3.75)`` of ``(1 + 2 x) exp(x**2) erfc(x)``, x >= 1.
-
-The variable is that of M. M. Shepherd and J. G. Laframboise, "Chebyshev approximation of
-(1 + 2x) exp(x**2) erfc x in 0 <= x < infinity", Mathematics of Computation 36 (1981).
-"""
+def _logit(ops: OpTable, x: Primitive) -> Primitive:
+    # Near 1/2 the quotient is near 1, where its logarithm has few digits.
+    near = ops.clip(x, 0.25, 0.75)
+    odds = ops.subtract(ops.multiply(near, 2.0), 1.0)
+    middle = ops.subtract(ops.log1p(odds), ops.log1p(ops.negative(odds)))
+    outer = ops.log(ops.divide(x, ops.subtract(1.0, x)))
+    return ops.where(ops.equal(near, x), middle, outer)
 
 
-def _chebyshev(ops: OpTable, t: Primitive, series: Sequence[float]) -> Primitive:
-    """Sum of a Chebyshev series by Clenshaw's recurrence."""
-    twice = ops.multiply(t, 2.0)
-    later = ops.multiply(t, 0.0)
-    current = ops.add(later, series[-1])
-    for coefficient in reversed(series[1:-1]):
-        current, later = (
-            ops.add(ops.subtract(ops.multiply(twice, current), later), coefficient),
-            current,
-        )
-    return ops.add(ops.subtract(ops.multiply(t, current), later), series[0])
-
-
-def _erf(ops: OpTable, x: Primitive) -> Primitive:
-    a = ops.minimum(ops.abs(x), 6.0)  # erf(6) is 1 in float64
-    near = ops.clip(x, -1.0, 1.0)
-    t = ops.subtract(ops.multiply(ops.multiply(near, near), 2.0), 1.0)
-    small = ops.multiply(near, _chebyshev(ops, t, _ERF_SERIES))
-    far = ops.maximum(a, 1.0)
-    t = ops.divide(ops.subtract(far, 3.75), ops.add(far, 3.75))
-    tail = ops.multiply(
-        _chebyshev(ops, t, _ERFC_SERIES), ops.exp(ops.negative(ops.multiply(far, far)))
-    )
-    tail = ops.divide(tail, ops.add(ops.multiply(far, 2.0), 1.0))
-    large = ops.multiply(ops.sign(x), ops.subtract(1.0, tail))
-    return ops.where(ops.equal(near, x), small, large)
-
-
-erf = _function(
-    "erf",
-    "Elementwise error function: ``2 / sqrt(pi)`` times the integral of ``exp(-t**2)`` up to x.",
+logit = elementwise_function(
+    "logit",
+    "Elementwise ``log(x / (1 - x))``: the inverse of `sigmoid`. Beyond [0, 1] it is NaN.",
     of="x",
-    slope=lambda ops, x: ops.multiply(
-        ops.exp(ops.negative(ops.multiply(x, x))), 2.0 / math.sqrt(math.pi)
-    ),
-    default=_erf,
+    slope=lambda ops, x: ops.divide(1.0, ops.multiply(x, ops.subtract(1.0, x))),
+    default=_logit,
     takes_complex=False,
 )
 

@@ -31,6 +31,7 @@ from burn.plugins import registry
 
 __all__ = [
     "INDEX_DTYPE",
+    "SAME_SIZE_INTEGER",
     "SAMPLES",
     "TESTED_DTYPE",
     "Array",
@@ -45,6 +46,7 @@ __all__ = [
     "load_samples",
     "reference",
     "resolve_attributes",
+    "restricted",
     "sample",
 ]
 
@@ -73,6 +75,9 @@ TESTED_DTYPE: Final = _Placeholder("TESTED_DTYPE")
 
 INDEX_DTYPE: Final = _Placeholder("INDEX_DTYPE")
 """As an attribute of a sample: the default integer dtype of the device."""
+
+SAME_SIZE_INTEGER: Final = _Placeholder("SAME_SIZE_INTEGER")
+"""As an attribute of a sample: the signed integer dtype of the size of the one being tried."""
 
 
 class TestedGraph:
@@ -109,7 +114,8 @@ class Sample:
         promote (indices, masks) keep their dtype, but int64 becomes the device's integer dtype;
         those in lists have the dtype that is tried.
     attributes : dict
-        Attributes of the call; a value may be `TESTED_DTYPE`, `INDEX_DTYPE` or a `TestedGraph`.
+        Attributes of the call; a value may be a placeholder (`TESTED_DTYPE`, `INDEX_DTYPE`,
+        `SAME_SIZE_INTEGER`) or a `TestedGraph`.
     kinds : Kind, optional
         For which kinds of dtypes it is meant. Without it `reference` tells from the operands that
         promote: a float makes it a sample for floats, else an integer one for integers (signed
@@ -326,6 +332,8 @@ def resolve_attributes(
 ) -> dict[str, Any]:
     """Attributes with the placeholders filled in."""
     values = {TESTED_DTYPE: tested, INDEX_DTYPE: index}
+    if SAME_SIZE_INTEGER in attributes.values():
+        values[SAME_SIZE_INTEGER] = DType.of(f"int{8 * tested.itemsize}")
     return {
         name: values[value]
         if isinstance(value, _Placeholder)
@@ -334,6 +342,20 @@ def resolve_attributes(
         else value
         for name, value in attributes.items()
     }
+
+
+def restricted(samples: OpSamples, one: Sample) -> Sample:
+    """A sample for the dtypes that its operands are meant for, and that samples of the op try.
+
+    Raises
+    ------
+    ValueError
+        If there are none.
+    """
+    tried = Kind()
+    for other in samples.samples:
+        tried |= Kind.REAL if other.kinds is None else other.kinds
+    return _restricted(samples.op, one, tried)
 
 
 def _accepted(definition: Op) -> Kind:

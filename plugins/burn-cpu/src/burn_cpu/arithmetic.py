@@ -86,6 +86,14 @@ class ArithmeticOps(CpuOps):
         signs = np.sign(x)
         return signs + constant(0, _BFLOAT16) if x.dtype is _BFLOAT16 else signs
 
+    def exp2(self, x: Array) -> Array:
+        """`numpy.exp2`."""
+        return np.exp2(x)
+
+    def cbrt(self, x: Array) -> Array:
+        """`numpy.cbrt`."""
+        return np.cbrt(x)
+
     def complex(self, real: Array, imag: Array) -> Array:
         """Writes both parts: ``real + 1j * imag`` is NaN where a part is infinite."""
         dtype = np.complex128 if real.dtype == np.float64 else np.complex64

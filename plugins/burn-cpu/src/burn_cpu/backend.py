@@ -68,7 +68,8 @@ class CpuBackend(
     def __init__(self) -> None:
         super().__init__()
         for name in _WITH_NUMBERS:
-            setattr(self, name, with_numbers(getattr(self, name)))
+            if hasattr(self, name):
+                setattr(self, name, with_numbers(getattr(self, name)))
         for name, function in COMPLEX_FUNCTIONS.items():
             setattr(self, name, with_complex(getattr(self, name, getattr(np, name)), function))
 

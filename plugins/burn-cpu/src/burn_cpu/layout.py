@@ -16,6 +16,7 @@ from burn.plugin_api import (
     Shape,
     Slices,
     TensorData,
+    check_bitcast,
     python_slices,
 )
 from burn_cpu.base import Array, CpuOps
@@ -68,6 +69,11 @@ class LayoutOps(CpuOps):
             count = np.arange(length, dtype=np.float32)
             return (count * np.float32(step) + np.float32(start)).astype(native)
         return np.arange(length, dtype=native) * native.type(step) + native.type(start)
+
+    def bitcast(self, x: Array, *, dtype: DType) -> Array:
+        """A view."""
+        check_bitcast(self.dtype(x), dtype)
+        return x.view(dtype.numpy)
 
     def reshape(self, x: Array, *, shape: Shape) -> Array:
         """A view where the strides allow it."""

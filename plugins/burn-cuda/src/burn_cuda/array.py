@@ -136,13 +136,17 @@ class Array:
         return self._viewed(_strided(shape, strides, self.dtype.itemsize))
 
     def view(self, dtype: np.dtype[Any]) -> Array:
-        """Dense elements read as another dtype, in more or fewer of them along the last axis."""
-        shape = self.shape
-        if dtype.itemsize != self.dtype.itemsize:
-            last = shape[-1] * self.dtype.itemsize
-            shape = (*shape[:-1], last // dtype.itemsize)
+        """The elements read as another dtype: of another size if they are dense.
+
+        Then there are more or fewer of them along the last axis.
+        """
+        if dtype.itemsize == self.dtype.itemsize:
+            shape, strides = self.shape, self.strides
+            return Array(self, self.address, dtype, shape, strides, self.size, self.is_dense)
         if not self.is_dense:
             raise ValueError("the elements are not dense")
+        last = self.shape[-1] * self.dtype.itemsize
+        shape = (*self.shape[:-1], last // dtype.itemsize)
         strides, size = dense_layout(shape, dtype.itemsize)
         return Array(self, self.address, dtype, shape, strides, size, is_dense=True)
 

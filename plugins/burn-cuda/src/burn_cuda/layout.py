@@ -13,6 +13,7 @@ from burn.plugin_api import (
     Scalar,
     Shape,
     Slices,
+    check_bitcast,
 )
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.elementwise import number_for
@@ -57,6 +58,11 @@ class LayoutOps(CudaOps):
         numbers = [number_for(number, dtype) for number in (start, step)]
         launcher.run(kernel, length, *numbers, result, length)
         return result
+
+    def bitcast(self, x: Array, *, dtype: DType) -> Array:
+        """A view."""
+        check_bitcast(self.launcher.dtypes[x.dtype], dtype)
+        return x.view(dtype.numpy)
 
     def reshape(self, x: Array, *, shape: Shape) -> Array:
         """A view of dense elements; others are copied first."""

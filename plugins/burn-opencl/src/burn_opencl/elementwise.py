@@ -163,6 +163,14 @@ class ElementwiseOps(ComplexOps):
     gelu = _expression_method("gelu")
     gelu_grad = _expression_method("gelu_grad")
     binary_cross_entropy = _expression_method("binary_cross_entropy")
+    exp2 = _expression_method("exp2")
+    rsqrt = _expression_method("rsqrt")
+    cbrt = _expression_method("cbrt")
+    logit = _expression_method("logit")
+    xlogy = _expression_method("xlogy")
+    heaviside = _expression_method("heaviside")
+    trunc_divide = _expression_method("trunc_divide")
+    lerp = _expression_method("lerp")
 
     def cast(self, x: Buffer, *, dtype: DType) -> Buffer:
         """Convert in one kernel; return `x` itself where it has the dtype."""

@@ -82,11 +82,12 @@ _GROUPS: Final = {
     "minimum clip negative abs sign square reciprocal equal not_equal less less_equal greater "
     "greater_equal isnan isinf isfinite signbit where bitwise_and bitwise_or bitwise_xor "
     "bitwise_not bitwise_left_shift bitwise_right_shift copysign sqrt floor ceil trunc round relu "
-    "relu_grad prelu leaky_relu hard_swish hard_sigmoid hardtanh softsign shrink threshold",
+    "relu_grad prelu leaky_relu hard_swish hard_sigmoid hardtanh softsign shrink threshold "
+    "trunc_divide heaviside lerp",
     "functions": "exp expm1 log log1p log2 log10 sin cos tan tanh sinh cosh asin acos atan asinh "
-    "acosh atanh erf",
+    "acosh atanh erf exp2 rsqrt cbrt logit",
     "activations": "atan2 hypot logaddexp sigmoid log_sigmoid silu mish tanhshrink softplus elu "
-    "gelu.none gelu.tanh gelu_grad.none gelu_grad.tanh binary_cross_entropy",
+    "gelu.none gelu.tanh gelu_grad.none gelu_grad.tanh binary_cross_entropy xlogy",
 }
 
 _COMPLEX_ONLY: Final = ("conj", "complex")

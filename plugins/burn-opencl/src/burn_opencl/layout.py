@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from burn.plugin_api import DType
+from burn.plugin_api import DType, check_bitcast
 from burn_opencl.base import OpenClOps, check_axis, inferred_shape
 from burn_opencl.buffers import Buffer, row_major
 from burn_opencl.complex_numbers import as_tensor
@@ -43,6 +43,11 @@ class LayoutOps(OpenClOps):
         bits = (signed_scalar_bits(start, wide), signed_scalar_bits(step, wide))
         launcher.run(kernel, length, (length, *bits, DTYPE_CODES[dtype.name]), (out.memory,))
         return out
+
+    def bitcast(self, x: Buffer, *, dtype: DType) -> Buffer:
+        """A view."""
+        check_bitcast(x.dtype, dtype)
+        return Buffer(x.memory, x.shape, dtype, x.strides, x.offset, x.owner)
 
     def reshape(self, x: Buffer, *, shape: Shape) -> Buffer:
         """A view where strides describe one, else a copy."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
-from burn.plugin_api import DeviceId, DType, RealScalar, Scalar, Shape, Slices
+from burn.plugin_api import DeviceId, DType, RealScalar, Scalar, Shape, Slices, check_bitcast
 from burn_torch.base import TorchOps
 from burn_torch.dtypes import (
     BURN_DTYPES,
@@ -96,6 +96,11 @@ class LayoutOps(TorchOps):
         elif source.is_complex and not dtype.is_complex and not dtype.is_bool:
             raise TypeError("a complex tensor cannot become a real one")
         return _to(x, native)
+
+    def bitcast(self, x: Tensor, *, dtype: DType) -> Tensor:
+        """A view."""
+        check_bitcast(BURN_DTYPES[x.dtype], dtype)
+        return x.view(TORCH_DTYPES[dtype])
 
     def reshape(self, x: Tensor, *, shape: Shape) -> Tensor:
         """A view where strides allow it."""

@@ -7,4 +7,5 @@ from burn.functions.elementwise.complex_numbers import *
 from burn.functions.elementwise.exponential import *
 from burn.functions.elementwise.logical import *
 from burn.functions.elementwise.rounding import *
+from burn.functions.elementwise.special import *
 from burn.functions.elementwise.trigonometric import *

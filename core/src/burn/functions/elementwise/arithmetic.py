@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from burn.dispatch import DispatchTensor
 from burn.functions import calls
 from burn.functions.common import Operand, op_function
-from burn.functions.normalize import check_tensor
+from burn.functions.data_type import finfo
+from burn.functions.normalize import check_tensor, number_dtype
 from burn.functions.views import independent
+from burn.ops.arguments import real_number
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -21,9 +24,12 @@ __all__ = [
     "divide",
     "floor_divide",
     "fmod",
+    "heaviside",
+    "lerp",
     "maximum",
     "minimum",
     "multiply",
+    "nan_to_num",
     "negative",
     "nextafter",
     "positive",
@@ -33,6 +39,7 @@ __all__ = [
     "sign",
     "square",
     "subtract",
+    "trunc_divide",
 ]
 
 
@@ -193,6 +200,40 @@ def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
     >>> import burn
     >>> burn.floor_divide(burn.asarray([7, -7], device="cpu"), 2).tolist()
     [3, -4]
+    """
+
+
+@op_function
+def trunc_divide(x1: Operand, x2: Operand, /) -> Tensor:
+    """``x1 / x2``, rounded towards 0.
+
+    The rest is `fmod`: ``trunc_divide(x1, x2) * x2 + fmod(x1, x2)`` is `x1`. An integer divided by
+    zero gives 0.
+
+    Parameters
+    ----------
+    x1 : Tensor or number
+        Dividend.
+    x2 : Tensor or number
+        Divisor, of a shape that broadcasts with that of `x1`; one of both is a tensor.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean or complex.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.trunc_divide(burn.asarray([7, -7], device="cpu"), 2).tolist()
+    [3, -3]
     """
 
 
@@ -623,3 +664,123 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
     if max is None:
         return maximum(x, min)
     return calls.clip(x, min, max)
+
+
+@op_function
+def heaviside(x1: Operand, x2: Operand, /) -> Tensor:
+    """Elementwise step: 0 where `x1` is negative, 1 where it is positive, `x2` where it is 0.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor or number
+        Real numbers, of shapes that broadcast; integers become the default float dtype.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote; NaN where
+        `x1` is NaN. Integers give the default float dtype.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is complex.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.heaviside(burn.asarray([-1.5, 0.0, 2.0], device="cpu"), 0.5).tolist()
+    [0.0, 0.5, 1.0]
+    """
+
+
+@op_function
+def lerp(start: Operand, end: Operand, weight: Operand, /) -> Tensor:
+    """Elementwise linear interpolation ``start + weight * (end - start)``.
+
+    Parameters
+    ----------
+    start, end : Tensor or number
+        Real numbers: what the weights 0 and 1 give, exactly.
+    weight : Tensor or number
+        Where to interpolate; beyond [0, 1] the line goes on. The shapes broadcast, integers become
+        the default float dtype, and at least one operand is a tensor.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+        Integers give the default float dtype.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is complex.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.lerp(burn.asarray([0.0, 10.0], device="cpu"), 20.0, 0.25).tolist()
+    [5.0, 12.5]
+    """
+
+
+def nan_to_num(
+    x: Tensor, /, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """`x` with numbers in place of NaN and infinities.
+
+    Parameters
+    ----------
+    x : Tensor
+        Numbers. Of complex ones each part is replaced by itself.
+    nan : float
+        What replaces NaN.
+    posinf, neginf : float, optional
+        What replaces inf and -inf: the largest and the smallest number of the dtype if left out.
+
+    Returns
+    -------
+    Tensor
+        Of the shape and dtype of `x`. Integers and booleans stay as they are.
+
+    Raises
+    ------
+    OperandTypeError
+        If `x` is no tensor, or a replacement no real number.
+
+    Notes
+    -----
+    The gradient of what is replaced is 0.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([float("nan"), float("inf"), 1.5], device="cpu")
+    >>> burn.nan_to_num(x, posinf=9.0).tolist()
+    [0.0, 9.0, 1.5]
+    """
+    numbers = [
+        None if one is None else real_number(one, name, "nan_to_num", takes_nan=True)
+        for name, one in (("nan", nan), ("posinf", posinf), ("neginf", neginf))
+    ]
+    check_tensor(x, "x", "nan_to_num")
+    dtype = number_dtype(x)
+    if not (dtype.is_float or dtype.is_complex):
+        return independent(x)
+    limits = [0.0, finfo(dtype).max, finfo(dtype).min]
+    values = [limit if one is None else one for one, limit in zip(numbers, limits, strict=True)]
+    if not dtype.is_complex:
+        return _replaced(x, values)
+    return calls.complex(_replaced(calls.real(x), values), _replaced(calls.imag(x), values))
+
+
+def _replaced(x: Tensor, values: list[float]) -> Tensor:
+    nan, above, below = values
+    x = calls.where(calls.isnan(x), nan, x)
+    x = calls.where(calls.equal(x, math.inf), above, x)
+    return calls.where(calls.equal(x, -math.inf), below, x)

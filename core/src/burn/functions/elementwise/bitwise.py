@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.functions.common import Operand, op_function
+from burn.functions import calls
+from burn.functions.common import DTypeLike, Operand, op_function
+from burn.functions.normalize import as_dtype, check_tensor
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = [
+    "bitcast",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -197,3 +200,42 @@ def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
     >>> burn.bitwise_right_shift(burn.asarray([8, -8], device="cpu"), 2).tolist()
     [2, -2]
     """
+
+
+def bitcast(x: Tensor, /, dtype: DTypeLike) -> Tensor:
+    """The bits of each element, read as an element of another dtype of the same size.
+
+    Parameters
+    ----------
+    x : Tensor
+        Integers or floats.
+    dtype : DType
+        An integer or float dtype of as many bits.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, without a gradient, and independent of `x`.
+
+    Raises
+    ------
+    DTypeError
+        If a dtype is of another kind, or the sizes differ.
+    UnsupportedOpError
+        If `x` is tracked: bits have no gradient.
+
+    Notes
+    -----
+    It is ``jax.lax.bitcast_convert_type``, ``torch.Tensor.view(dtype)`` and
+    ``numpy.ndarray.view(dtype)`` for dtypes of one size. For others, pack or unpack integers by
+    shifts.
+
+    Examples
+    --------
+    >>> import burn
+    >>> bits = burn.bitcast(burn.asarray([1.0, -0.0], device="cpu"), "uint32")
+    >>> [hex(one) for one in bits.tolist()]
+    ['0x3f800000', '0x80000000']
+    """
+    check_tensor(x, "x", "bitcast")
+    return calls.bitcast(x, dtype=as_dtype(dtype, "bitcast"))

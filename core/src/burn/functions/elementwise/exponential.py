@@ -1,24 +1,32 @@
-"""Exponentials, logarithms, roots and the error function."""
+"""Exponentials, logarithms and roots."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn.functions import calls
 from burn.functions.common import Operand, op_function
+from burn.functions.elementwise.arithmetic import clip
+from burn.functions.normalize import as_float
+from burn.ops.arguments import real_number
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = [
-    "erf",
+    "cbrt",
     "exp",
+    "exp2",
     "expm1",
     "log",
     "log1p",
     "log2",
     "log10",
     "logaddexp",
+    "logit",
+    "rsqrt",
     "sqrt",
+    "xlogy",
 ]
 
 
@@ -46,6 +54,33 @@ def exp(x: Tensor, /) -> Tensor:
     >>> import burn
     >>> burn.exp(burn.asarray([0.0], device="cpu")).tolist()
     [1.0]
+    """
+
+
+@op_function
+def exp2(x: Tensor, /) -> Tensor:
+    """Elementwise power ``2 ** x``.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, and its dtype; of integers the default float dtype.
+
+    Raises
+    ------
+    DTypeError
+        If `x` is complex.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.exp2(burn.asarray([-1.0, 10.0], device="cpu")).tolist()
+    [0.5, 1024.0]
     """
 
 
@@ -246,10 +281,10 @@ def sqrt(x: Tensor, /) -> Tensor:
 
 
 @op_function
-def erf(x: Tensor, /) -> Tensor:
-    """Elementwise error function.
+def rsqrt(x: Tensor, /) -> Tensor:
+    """Elementwise ``1 / sqrt(x)``.
 
-    It is ``2 / sqrt(pi)`` times the integral of ``exp(-t**2)`` from 0 to `x`.
+    0 gives inf, a negative number NaN.
 
     Parameters
     ----------
@@ -264,11 +299,110 @@ def erf(x: Tensor, /) -> Tensor:
     Raises
     ------
     DTypeError
-        If `x` is boolean or complex.
+        If `x` is complex.
 
     Examples
     --------
     >>> import burn
-    >>> burn.erf(burn.asarray([0.0], device="cpu")).tolist()
-    [0.0]
+    >>> burn.rsqrt(burn.asarray([4.0, 0.0], device="cpu")).tolist()
+    [0.5, inf]
+    """
+
+
+@op_function
+def cbrt(x: Tensor, /) -> Tensor:
+    """Elementwise cube root, which of a negative number is negative.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, and its dtype; of integers the default float dtype.
+
+    Raises
+    ------
+    DTypeError
+        If `x` is complex.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.cbrt(burn.asarray([1.0, -8.0], device="cpu")).tolist()
+    [1.0, -2.0]
+    """
+
+
+def logit(x: Tensor, /, *, epsilon: float | None = None) -> Tensor:
+    """Elementwise ``log(x / (1 - x))``: the inverse of the sigmoid.
+
+    0 gives -inf, 1 gives inf, a number beyond them NaN.
+
+    Parameters
+    ----------
+    x : Tensor
+        Probabilities.
+    epsilon : float, optional
+        What `x` is kept away from 0 and from 1, between 0 and 0.5; 0 if left out, and beyond it the
+        result is NaN.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, and its dtype; of integers the default float dtype.
+
+    Raises
+    ------
+    ArgumentError
+        If `epsilon` is not in [0, 0.5].
+    DTypeError
+        If `x` is complex.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.logit(burn.asarray([0.5, 0.0], device="cpu")).tolist()
+    [0.0, -inf]
+    """
+    x = as_float(x, "logit")
+    if epsilon is not None:
+        epsilon = real_number(epsilon, "epsilon", "logit", least=0.0, most=0.5)
+        x = clip(x, epsilon, 1.0 - epsilon)
+    return calls.logit(x)
+
+
+@op_function
+def xlogy(x1: Operand, x2: Operand, /) -> Tensor:
+    """Elementwise ``x1 * log(x2)``, which is 0 where `x1` is, whatever number `x2` is.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor or number
+        Real numbers, of shapes that broadcast; integers become the default float dtype.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+        Integers give the default float dtype.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is complex.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Notes
+    -----
+    Where `x1` is 0 and `x2` not positive, its gradients are 0.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.xlogy(burn.asarray([0.0, 2.0], device="cpu"), burn.asarray([0.0, 1.0], device="cpu"))
+    Tensor([0., 0.], device='cpu:0')
     """

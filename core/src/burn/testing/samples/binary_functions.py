@@ -1,4 +1,4 @@
-"""Samples of elementwise functions of two floats."""
+"""Samples of elementwise functions of two or three numbers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from burn.testing.arrays import LIMITS, SPECIAL, floats, integers
-from burn.testing.op_samples import Array, Reference, Sample, reference, sample
+from burn.errors import OperandTypeError, ShapeError
+from burn.testing.arrays import LIMITS, SPECIAL, floats, integers, pairs, strided, transposed
+from burn.testing.op_samples import Array, Reference, Sample, error, reference, sample
 from burn.testing.samples._elementwise import (
     BINARY_ERRORS,
     binary_floats,
@@ -131,3 +132,123 @@ reference(
     errors=[*BINARY_ERRORS, not_for_bool(2)],
     signed_zeros=True,
 )(each(_fmod))
+
+
+def _trunc_divide(a: Any, b: Any) -> Any:
+    if isinstance(a, int) and isinstance(b, int):
+        return int(math.copysign(1, a) * math.copysign(1, b)) * (abs(a) // abs(b)) if b else 0
+    if math.isnan(a) or math.isnan(b) or not b:
+        return float(np.true_divide(a, b))
+    if math.isinf(a):
+        return math.nan
+    whole = 0 if math.isinf(b) else abs(Fraction(a)) // abs(Fraction(b))
+    return math.copysign(float(whole), math.copysign(1.0, a) * math.copysign(1.0, b))
+
+
+reference(
+    "trunc_divide",
+    samples=[
+        *binary_floats(),
+        *special_pairs(),
+        *binary_integers(),
+        sample("signs", _DIVIDENDS, np.array([2.0, 2.0, -2.0, -2.0])),
+        sample(
+            "whole quotients",
+            np.array([6.0, -6.0, 0.0, -0.0, 1.0]),
+            np.array([2.0, 2.0, 3.0, 3.0, -1.0]),
+            differentiable=False,
+        ),
+        sample("integers by zero", integers(3, 4), 0),
+        sample("integer by integers with zeros", 7, np.arange(5)),
+        sample("limits by one less", LIMITS, LIMITS - 1),
+    ],
+    errors=[*BINARY_ERRORS, not_for_bool(2)],
+    signed_zeros=True,
+)(each(_trunc_divide))
+
+
+def _xlogy(a: Any, b: Any) -> Any:
+    if math.isnan(a) or math.isnan(b) or b < 0.0:
+        return 0.0 if a == 0.0 and not math.isnan(b) else math.nan
+    if a == 0.0 and b == 0.0:
+        return 0.0
+    with np.errstate(all="ignore"):
+        return float(np.multiply(a, np.log(b)))
+
+
+reference(
+    "xlogy",
+    samples=[
+        *binary_floats(),
+        *[one for one in special_pairs() if one.note.startswith("special")],
+        sample(
+            "zeros",
+            np.array([0.0, 0.0, -0.0, 0.0, 2.0]),
+            np.array([0.0, 2.0, 0.0, -1.5, 0.0]),
+            differentiable=False,
+        ),
+        sample(
+            "zero by positive numbers",
+            np.zeros(3),
+            np.array([0.5, 1.0, 3.0]),
+            gradients=(np.log([0.5, 1.0, 3.0]), np.zeros(3)),
+        ),
+        sample("far", floats(5, low=-9.0, high=9.0), np.array([1e-30, 1e-6, 0.999, 1.001, 1e30])),
+    ],
+    errors=BINARY_ERRORS,
+)(each(_xlogy))
+
+reference(
+    "heaviside",
+    samples=[
+        *binary_floats(),
+        *special_pairs(),
+        sample(
+            "zeros",
+            np.array([0.0, -0.0, 1.0, -1.0]),
+            np.array([0.5, 2.0, 3.0, 4.0]),
+            differentiable=False,
+            gradients=(np.zeros(4), np.array([1.0, 1.0, 0.0, 0.0])),
+        ),
+    ],
+    errors=BINARY_ERRORS,
+    exact=True,
+)(np.heaviside)
+
+
+def _weighted(*shapes: tuple[int, ...], low: float = -1.0, high: float = 2.0) -> list[Array]:
+    return [
+        floats(*shapes[0], low=-3.0, high=3.0),
+        floats(*shapes[1], low=-3.0, high=3.0, phase=0.2),
+        floats(*shapes[2], low=low, high=high, phase=0.1),
+    ]
+
+
+@reference(
+    "lerp",
+    samples=[
+        sample("same shape", *_weighted((50,), (50,), (50,))),
+        sample("0-d", *_weighted((), (), ())),
+        sample("broadcast", *_weighted((3, 1), (2, 1, 4), (4,))),
+        sample("empty", *_weighted((0, 3), (3,), ())),
+        sample("a number as weight", *_weighted((3, 4), (3, 4), ())[:2], 0.25),
+        sample("a large number as weight", *_weighted((3, 4), (3, 4), ())[:2], 1.5),
+        sample("a number as start", 0.75, *_weighted((3,), (3,), (3,))[1:]),
+        sample("a number as end", floats(3), 1.5, floats(3, low=0.0, high=1.0)),
+        sample("numbers as start and end", -1.5, 2.0, floats(5, low=-1.0, high=2.0)),
+        sample("a tensor as start alone", floats(3), 2.0, 0.75),
+        sample("transposed and strided", transposed(floats(3, 4)), strided(floats(3, 4)), 0.3),
+        sample("weights of the ends", np.array([0.1, 1e9, 3.0]), np.array([0.7, 1.0, -5.0]), 1.0),
+        sample("weights", 3.0, 5.0, np.array([-1.0, 0.0, 0.499, 0.501, 1.0, 3.0])),
+        sample("special floats", *pairs(np.append(SPECIAL, [1.5, -2.5])), 0.25),
+        sample("special weights", floats(5), floats(5, phase=0.2), SPECIAL),
+    ],
+    errors=[
+        error("shapes that do not broadcast", ShapeError, floats(2, 3), floats(4), 0.5),
+        error("numbers and no tensor", OperandTypeError, 1.0, 2.0, 0.5),
+    ],
+)
+def _(start: Any, end: Any, weight: Any) -> Any:
+    difference = np.subtract(end, start)
+    of_end = end - (1.0 - weight) * difference
+    return np.where(np.abs(weight) < 0.5, start + weight * difference, of_end)

@@ -8,8 +8,8 @@ from typing import Any, Final
 import numpy as np
 
 from burn.aliases import Shape
-from burn.dtype import DType, Kind, float64
-from burn.errors import ArgumentError, AxisError, OperandTypeError, ShapeError
+from burn.dtype import DType, Kind, bool_, float64, int8
+from burn.errors import ArgumentError, AxisError, DTypeError, OperandTypeError, ShapeError
 from burn.testing.arrays import (
     LIMITS,
     SPECIAL,
@@ -21,7 +21,15 @@ from burn.testing.arrays import (
     strided,
     transposed,
 )
-from burn.testing.op_samples import Array, Sample, error, reference, sample
+from burn.testing.op_samples import (
+    SAME_SIZE_INTEGER,
+    TESTED_DTYPE,
+    Array,
+    Sample,
+    error,
+    reference,
+    sample,
+)
 from burn.testing.samples._elementwise import each
 
 _REAL: Final = [dtype for dtype in DType.members() if dtype.kind in Kind.REAL]
@@ -295,3 +303,35 @@ def _(x: Array, *, axis: int, size: int, step: int = 1) -> Array:
     starts = range(0, x.shape[axis] - size + 1, step)
     windows = [np.moveaxis(x, axis, 0)[start : start + size] for start in starts]
     return np.moveaxis(np.stack(windows), (0, 1), (axis, -1))
+
+
+@reference(
+    "bitcast",
+    samples=[
+        sample("floats to themselves", floats(20), dtype=TESTED_DTYPE),
+        sample("integers to themselves", LIMITS, dtype=TESTED_DTYPE),
+        *[
+            sample(f"{note} to integers", array, dtype=SAME_SIZE_INTEGER)
+            for note, array in {
+                "floats": floats(20),
+                "special floats": np.append(SPECIAL[1:], [1e-310, 6e-8, 1.0, -1.5]),
+                "float 0-d": floats(),
+                "floats, transposed": transposed(floats(3, 4)),
+                "floats, strided": strided(floats(3, 4)),
+                "floats, reversed": reversed_view(floats(3, 4)),
+                "floats, expanded": expanded(floats(4), 3, 4),
+                "floats, empty": floats(0, 3),
+                "integer limits": LIMITS,
+            }.items()
+        ],
+    ],
+    errors=[
+        error("another size", DTypeError, floats(3), dtype=int8),
+        error("to bool", DTypeError, np.zeros(3, np.int8), dtype=bool_),
+        error("booleans", DTypeError, booleans(3), dtype=int8),
+    ],
+    exact=True,
+    widens=False,
+)
+def _(x: Array, *, dtype: DType) -> Array:
+    return x.view(dtype.numpy)

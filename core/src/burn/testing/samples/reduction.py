@@ -314,3 +314,42 @@ def _arg_reference(choose: Callable[..., Any]) -> Callable[..., Array]:
 
 reference("argmax", samples=_ARG_SAMPLES, errors=_ARG_ERRORS)(_arg_reference(max))
 reference("argmin", samples=_ARG_SAMPLES, errors=_ARG_ERRORS)(_arg_reference(min))
+
+
+def _log_sum(row: list[float]) -> float:
+    peak = math.nan if any(map(math.isnan, row)) else max(row, default=-math.inf)
+    if not math.isfinite(peak):
+        return peak
+    return peak + math.log(math.fsum([math.exp(value - peak) for value in row]))
+
+
+@reference(
+    "logsumexp",
+    samples=[
+        *layouts("floats", floats),
+        *_empty("floats", floats),
+        sample("far apart", np.array([[1000.0, 1001.0, 999.0], [-1000.0, 3.0, 60.0]]), axis=(1,)),
+        sample("minus infinity", np.array([-math.inf, 0.0, 1.0]), axis=(0,)),
+        sample(
+            "all minus infinity",
+            np.full((2, 2), -math.inf),
+            axis=(1,),
+            differentiable=False,
+            gradients=(np.zeros((2, 2)),),
+        ),
+        sample(
+            "infinity",
+            np.array([math.inf, 0.0, -math.inf]),
+            axis=(0,),
+            differentiable=False,
+            gradients=(np.array([1.0, 0.0, 0.0]),),
+        ),
+        sample("NaN", np.array([[math.nan, 0.0], [math.inf, -math.inf]]), axis=(1,)),
+        sample("many", floats(4, 100, low=-8.0, high=8.0), axis=(1,)),
+    ],
+    errors=[
+        error(note, kind, floats(2, 3), **attributes) for note, kind, attributes in _AXIS_ERRORS
+    ],
+)
+def _(x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
+    return over_axes(_log_sum, x, axis, keepdims)

@@ -115,3 +115,16 @@ reference("cummax", samples=_records(1.0), errors=_SCAN_ERRORS, exact=True)(
 reference("cummin", samples=_records(-1.0), errors=_SCAN_ERRORS, exact=True)(
     lambda x, *, axis: _scan(np.minimum, x, axis)
 )
+
+reference(
+    "logcumsumexp",
+    samples=[
+        *_scans("floats", floats),
+        sample("far apart", np.array([[-1000.0, 3.0, 80.0], [5.0, -60.0, -2000.0]]), axis=1),
+        sample("beyond what a power can be", np.full(40, 5000.0), axis=0),
+        sample("infinities", np.array([-math.inf, 1.0, math.inf, -math.inf]), axis=0),
+        sample("all minus infinity", np.full(3, -math.inf), axis=0),
+        sample("NaN stays", np.array([1.0, math.nan, 2.0]), axis=0),
+    ],
+    errors=_SCAN_ERRORS[:2],
+)(lambda x, *, axis: _scan(np.logaddexp, x, axis))

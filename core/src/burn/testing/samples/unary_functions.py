@@ -8,8 +8,20 @@ from typing import Any, Final
 import numpy as np
 
 from burn.testing.arrays import floats
-from burn.testing.op_samples import Reference, reference, sample
+from burn.testing.op_samples import Array, Reference, reference, sample
 from burn.testing.samples._elementwise import each, unary_floats
+
+
+def _rsqrt(x: Array) -> Array:
+    return np.asarray(1.0 / np.sqrt(x))
+
+
+def _logit(x: float) -> float:
+    """The inverse hyperbolic tangent near 1/2, where the quotient is near 1."""
+    if not 0.0 < x < 1.0:
+        return {0.0: -math.inf, 1.0: math.inf}.get(x, math.nan)
+    return 2.0 * math.atanh(2.0 * x - 1.0) if 0.2 < x < 0.8 else math.log(x) - math.log1p(-x)
+
 
 _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
     "exp": (np.exp, -5.0, 5.0, [-100.0, -50.0, 10.0], [-1000.0, 80.0, 700.0, 1000.0]),
@@ -37,7 +49,16 @@ _FUNCTIONS: Final[dict[str, tuple[Any, ...]]] = {
         [-2.0, -1.0, -0.99, -0.5, -1e-8, 1e-3, 1.0],
         [-0.9999, 0.9999],
     ),
-    "erf": (each(math.erf), -3.0, 3.0, [-6.0, -1.001, -1e-8, 1e-3, 0.999, 1.0, 5.0], [-10.0, 1e30]),
+    "exp2": (np.exp2, -5.0, 5.0, [-60.0, -1.0, 0.5, 3.0, 10.0], [-1000.0, 80.5, 127.5, 1020.5]),
+    "rsqrt": (_rsqrt, 0.1, 5.0, [-1.0, 0.01, 4.0, 1e4], [0.0, -0.0, 1e-6, 1e-30, 1e30]),
+    "cbrt": (np.cbrt, 0.1, 5.0, [-8.0, -1.0, -0.1, 0.01, 27.0, 1e4], [0.0, -1e-30, 1e-6, 1e30]),
+    "logit": (
+        each(_logit),
+        0.05,
+        0.95,
+        [-0.5, 0.01, 0.249, 0.2501, 0.4999, 0.5, 0.501, 0.7499, 0.751, 0.99, 1.5],
+        [0.0, 1e-30, 1e-6, 0.9999, 1.0],
+    ),
 }
 """A reference, from where to where it is smooth, its edges, points beyond them, and extremes."""
 

@@ -1,0 +1,202 @@
+"""Discrete Fourier transforms over two axes, those of images."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from burn.functions.fft import fftn, ifftn, irfftn, rfftn
+from burn.functions.real_fourier import Norm
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["fft2", "ifft2", "irfft2", "rfft2"]
+
+
+def fft2(
+    x: Tensor,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: Norm = "backward",
+) -> Tensor:
+    """Spectrum along two axes; along the last two if none are named.
+
+    Parameters
+    ----------
+    x : Tensor
+        Complex tensor, or a real one.
+    s : sequence of int, optional
+        Length of each transform: an axis is cropped to it, or padded with zeros at its end.
+    axes : sequence of int
+        The axes to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which direction divides by the number of elements: the inverse, both by its square
+        root, or this one.
+
+    Returns
+    -------
+    Tensor
+        Complex, with as many frequencies along each axis as its length in `s`.
+
+    Raises
+    ------
+    ArgumentError
+        If there is not one length for each axis, or `norm` is another string.
+    AxisError
+        If `x` has no such axis, or one is named twice.
+    DTypeError
+        If the device has no complex numbers; `burn.signal` has transforms to pairs of real tensors.
+    ShapeError
+        If a length is less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fft.fft2(burn.asarray([[1.0, 2.0], [3.0, 4.0]], device="cpu")).tolist()
+    [[(10+0j), (-2+0j)], [(-4+0j), 0j]]
+    """
+    return fftn(x, s=s, axes=axes, norm=norm)
+
+
+def ifft2(
+    x: Tensor,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: Norm = "backward",
+) -> Tensor:
+    """The signal along two axes that a spectrum belongs to: the inverse of `fft2`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Complex tensor, or a real one.
+    s : sequence of int, optional
+        Length of each transform: an axis is cropped to it, or padded with zeros at its end.
+    axes : sequence of int
+        The axes to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which direction divides by the number of elements: this one, both by its square root, or
+        `fft2`.
+
+    Returns
+    -------
+    Tensor
+        Complex, with as many samples along each axis as its length in `s`.
+
+    Raises
+    ------
+    ArgumentError
+        If there is not one length for each axis, or `norm` is another string.
+    AxisError
+        If `x` has no such axis, or one is named twice.
+    DTypeError
+        If the device has no complex numbers; `burn.signal` has transforms to pairs of real tensors.
+    ShapeError
+        If a length is less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fft.ifft2(burn.asarray([[10.0, -2.0], [-4.0, 0.0]], device="cpu")).tolist()
+    [[(1+0j), (2+0j)], [(3+0j), (4+0j)]]
+    """
+    return ifftn(x, s=s, axes=axes, norm=norm)
+
+
+def rfft2(
+    x: Tensor,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: Norm = "backward",
+) -> Tensor:
+    """Spectrum of a real signal along two axes, of which the last is halved as by `rfft`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Real tensor.
+    s : sequence of int, optional
+        Length of each transform: an axis is cropped to it, or padded with zeros at its end.
+    axes : sequence of int
+        The axes to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which direction divides by the number of elements: the inverse, both by its square
+        root, or this one.
+
+    Returns
+    -------
+    Tensor
+        Complex, with ``n // 2 + 1`` frequencies along the last axis for the length n of it.
+
+    Raises
+    ------
+    ArgumentError
+        If there is not one length for each axis, or `norm` is another string.
+    AxisError
+        If `x` has no such axis, or one is named twice.
+    DTypeError
+        If `x` is complex, or the device has no complex numbers; `burn.signal` has transforms to
+        pairs of real tensors.
+    ShapeError
+        If a length is less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fft.rfft2(burn.asarray([[1.0, 2.0], [3.0, 4.0]], device="cpu")).tolist()
+    [[(10+0j), (-2+0j)], [(-4+0j), 0j]]
+    """
+    return rfftn(x, s=s, axes=axes, norm=norm)
+
+
+def irfft2(
+    x: Tensor,
+    /,
+    *,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] = (-2, -1),
+    norm: Norm = "backward",
+) -> Tensor:
+    """The real signal along two axes that a halved spectrum belongs to: the inverse of `rfft2`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Complex tensor, halved along the last of the axes, or a real one.
+    s : sequence of int, optional
+        Length of the signal along each axis; along the last it is ``2 * (frequencies - 1)`` if left
+        out.
+    axes : sequence of int
+        The axes to transform.
+    norm : {"backward", "ortho", "forward"}
+        Which direction divides by the number of elements: this one, both by its square root, or
+        `rfft2`.
+
+    Returns
+    -------
+    Tensor
+        Real, with as many samples along each axis as its length in `s`.
+
+    Raises
+    ------
+    ArgumentError
+        If there is not one length for each axis, or `norm` is another string.
+    AxisError
+        If `x` has no such axis, or one is named twice.
+    ShapeError
+        If a length is less than 1.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fft.irfft2(burn.asarray([[10.0, -2.0], [-4.0, 0.0]], device="cpu")).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    return irfftn(x, s=s, axes=axes, norm=norm)
