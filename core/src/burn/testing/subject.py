@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from burn.aliases import Shape, Slices
 from burn.autodiff import Autodiff
 from burn.dispatch import to_scalar
 from burn.dtype import DType, DTypeUsage, Kind, int32, int64
@@ -189,18 +190,11 @@ class Subject:
             inner = self.upload(array.transpose(order), layout.transpose(order))
             inverse = tuple(order.index(axis) for axis in range(layout.ndim))
             return self.table.permute(inner, axes=inverse)
-        return self._upload_steps(array, _steps(layout))
-
-    def _upload_steps(self, array: Array, steps: Sequence[int]) -> Primitive:
-        """Every `step`-th element of a longer tensor, from its end for negative steps."""
-        lengths = [abs(step) * length for step, length in zip(steps, array.shape, strict=True)]
+        lengths, slices = _slices_of(layout) or _slices_with(_steps(layout), layout.shape)
+        indices = [range(start, start + length * step, step) for start, length, step in slices]
         longer = np.full(lengths, array.dtype.type(1))
-        longer[tuple(slice(None, None, step) for step in steps)] = array
+        longer[np.ix_(*indices)] = array
         whole = self.backend.from_data(TensorData(longer), self.device)
-        slices = tuple(
-            (0 if step > 0 else total - 1, length, step)
-            for step, length, total in zip(steps, array.shape, lengths, strict=True)
-        )
         return self.table.slice(whole, slices=slices)
 
     def read(self, primitive: Primitive) -> Array:
@@ -350,6 +344,40 @@ def _other_dtypes(samples: OpSamples, one: Sample, dtype: DType, index: DType) -
         call = Call.of(samples, one, dtype, index)
         for meta in call.outputs(op.infer(*call.metas, **call.attributes)):
             yield meta.dtype
+
+
+def _slices_of(layout: Array) -> tuple[Shape, Slices] | None:
+    """The slices by which an array is a view of a whole one, and the shape of that; else None.
+
+    The axes of both are in one order.
+    """
+    whole = layout.base
+    if not isinstance(whole, np.ndarray) or whole.ndim != layout.ndim:
+        return None
+    if not whole.flags.c_contiguous or not whole.size:
+        return None
+    offset = layout.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    slices = []
+    for length, stride, total, unit in zip(
+        layout.shape, layout.strides, whole.shape, whole.strides, strict=True
+    ):
+        start, offset = divmod(offset, unit)
+        step = stride // unit if length > 1 else 1
+        last = start + (length - 1) * step
+        if (length > 1 and stride != step * unit) or not (0 <= start < total > last >= 0):
+            return None
+        slices.append((start, length, step))
+    return whole.shape, tuple(slices)
+
+
+def _slices_with(steps: Sequence[int], shape: Shape) -> tuple[Shape, Slices]:
+    """Slices of a shape with these steps, and a shape in which there is room for them."""
+    lengths = tuple(abs(step) * length for step, length in zip(steps, shape, strict=True))
+    slices = tuple(
+        (0 if step > 0 else total - 1, length, step)
+        for step, length, total in zip(steps, shape, lengths, strict=True)
+    )
+    return lengths, slices
 
 
 def _steps(layout: Array) -> list[int]:

@@ -25,6 +25,8 @@ def choose(condition: Array, x1: Any, x2: Any) -> Array:
         or any(one.shape != condition.shape for one in arrays)
         or arrays[0].dtype.itemsize not in _BITS
     ):
+        if arrays:  # a number does not widen them, whatever NumPy makes of it beside bfloat16
+            x1, x2 = (np.asarray(one, arrays[0].dtype) for one in (x1, x2))
         return np.where(condition, x1, x2)
     bits = _BITS[arrays[0].dtype.itemsize]
     if len(arrays) == 2:

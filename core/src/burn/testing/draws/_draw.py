@@ -1,0 +1,324 @@
+"""Draw: the choices of one sample that is drawn, the same in each run.
+
+Draws are of several sorts in turn, so that a few of them have had every sort: see `Sort`.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+from burn.aliases import Shape
+from burn.dtype import DType, Kind, float32, int64
+from burn.errors import BurnError
+from burn.ops import Op
+from burn.testing.arrays import booleans, floats, integers
+from burn.testing.op_samples import Array, OpSamples, Sample
+from burn.testing.subject import Call
+
+__all__ = [
+    "DRAWERS",
+    "Draw",
+    "Drawer",
+    "Sort",
+    "draws",
+    "is_array",
+    "sort_of",
+    "typical_sample",
+    "with_layouts",
+]
+
+_RANKS: Final[dict[int, Shape]] = {4: (2, 3, 4, 3), 5: (2, 3, 1, 4, 2), 6: (2, 1, 3, 2, 2, 3)}
+"""One shape for each rank: libraries that compile a program per shape have it from others."""
+
+_LONG: Final[tuple[Shape, ...]] = ((3, 1025), (1025,), (33, 65), (1025, 2), (2, 33, 65))
+"""One more than the lengths of blocks, groups and tiles: 32, 64, 256, 1024."""
+
+_HUGE: Final[tuple[Shape, ...]] = ((70_001,), (70_001, 2), (2, 70_001))
+"""More than a grid has groups along its second axis, and than 16 bits count."""
+
+
+class Sort(enum.Enum):
+    """What is special about the shapes of a draw."""
+
+    RANK = "rank"
+    """Four to six axes."""
+
+    LONG = "long"
+    """Rows and columns beyond the blocks that libraries compute at once."""
+
+    PART = "part"
+    """Parts of larger tensors: memory with an offset, and rows further apart than they are long."""
+
+    ANY = "any"
+    """Up to six axes of any length from 0 to 6, in any layout."""
+
+    HUGE = "huge"
+    """More elements, or rows, than 16 bits count."""
+
+
+_TURNS: Final = (Sort.RANK, Sort.LONG, Sort.PART, Sort.RANK, Sort.LONG, Sort.ANY, Sort.ANY)
+
+_RANGES: Final = {
+    Kind.FLOAT: np.array([-2.0, 2.0]),
+    Kind.COMPLEX: np.array([-2.0 - 2.0j, 2.0 + 2.0j]),
+    Kind.INT: np.array([-9, 9]),
+    Kind.UINT: np.array([0, 9]),
+    Kind.BOOL: np.array([False, True]),
+}
+"""The smallest and the largest of drawn values, unless samples of the op say otherwise."""
+
+
+def sort_of(number: int) -> Sort:
+    """What is special about the shapes of a draw."""
+    return _TURNS[number % len(_TURNS)]
+
+
+Drawer: TypeAlias = "Callable[[Draw], Sample | None]"
+"""Makes a sample of an op; None if the op has none of this sort."""
+
+DRAWERS: Final[dict[str, Drawer]] = {}
+"""By the name of an op, what draws its samples."""
+
+
+def draws(*names: str) -> Callable[[Drawer], Drawer]:
+    """Decorator: a function draws the samples of these ops."""
+
+    def attach(drawer: Drawer) -> Drawer:
+        DRAWERS.update(dict.fromkeys(names, drawer))
+        return drawer
+
+    return attach
+
+
+class Draw:
+    """The choices of one draw.
+
+    Parameters
+    ----------
+    samples : OpSamples
+        The op, with its samples.
+    number : int
+        Which draw of this op.
+    kind : Kind
+        The kind of dtypes that it is for.
+    sort : Sort, optional
+        What shall be special about its shapes; each sort in turn if left out.
+    attempt : int
+        Which attempt at it.
+
+    Attributes
+    ----------
+    op : Op
+        The op.
+    sort : Sort
+        What is special about its shapes.
+    random : random.Random
+        What draws; its seed is the name of the op and the number.
+    """
+
+    def __init__(
+        self,
+        samples: OpSamples,
+        number: int,
+        kind: Kind,
+        sort: Sort | None = None,
+        attempt: int = 0,
+    ) -> None:
+        self.samples = samples
+        self.op: Op = samples.op
+        self.number = number
+        self.kind = kind
+        self.sort = sort_of(number) if sort is None else sort
+        self._has_ties = False
+        self.random = random.Random(f"{self.op.name} {number} {attempt}")  # noqa: S311 — no secret
+
+    def sample(self) -> Sample | None:
+        """What the drawer of the op draws; None if the op does not accept it."""
+        one = DRAWERS[self.op.name](self)
+        if one is None:
+            return None
+        is_differentiable = one.differentiable and not self._has_ties
+        one = replace(one, kinds=self.kind, differentiable=is_differentiable)
+        return one if _is_accepted(self.samples, one) else None
+
+    # Numbers.
+
+    def chance(self, probability: float) -> bool:
+        """True with a probability."""
+        return self.random.random() < probability
+
+    def among(self, *choices: Any) -> Any:
+        """One of several values."""
+        return self.random.choice(choices)
+
+    def integer(self, low: int, high: int) -> int:
+        """From `low` to `high`, both included."""
+        return self.random.randint(low, high)
+
+    # Shapes and axes.
+
+    def shape(self, *, least: int = 0, empty: bool = True) -> Shape:
+        """A shape of the sort of this draw, with at least some axes."""
+        turn = self.number // len(_TURNS)
+        if self.sort is Sort.HUGE:
+            return _HUGE[self.number % len(_HUGE)]
+        if self.sort is Sort.RANK:
+            return _RANKS[4 + (self.number // 3 + turn) % 3]
+        if self.sort is Sort.LONG:
+            fitting = [one for one in _LONG if len(one) >= least]
+            return fitting[(self.number // 3 + 2 * turn) % len(fitting)]
+        if self.sort is Sort.PART:
+            return (5, 6, 4)[-max(least, 2 + turn % 2) :]
+        rank = self.integer(least, 6)
+        if rank > 3:
+            return _RANKS[rank]
+        lengths = (0, 1, 2, 3, 5, 6) if empty and self.chance(0.2) else (1, 2, 3, 5, 6)
+        return tuple(self.among(*lengths) for _ in range(rank))
+
+    def broadcastable(self, shape: Shape) -> Shape:
+        """A shape that broadcasts to another one: axes of length 1, and fewer axes."""
+        if self.chance(0.4):
+            return shape
+        kept = tuple(1 if self.chance(0.4) else length for length in shape)
+        return kept[self.integer(0, len(kept)) :] if self.chance(0.4) else kept
+
+    def axis(self, shape: Shape) -> int:
+        """One axis; the last one only as often as others."""
+        return self.integer(0, len(shape) - 1)
+
+    def axes(self, shape: Shape) -> tuple[int, ...]:
+        """Some axes, in any order; of many axes mostly several that are no neighbours."""
+        count = self.integer(min(len(shape), 1), len(shape))
+        if len(shape) > 3 and self.chance(0.7):
+            count = self.among(2, 3)
+        chosen = self.random.sample(range(len(shape)), count)
+        return tuple(chosen if self.chance(0.3) else sorted(chosen))
+
+    # Values.
+
+    def floats(self, *shape: int, low: float = -2.0, high: float = 2.0) -> Array:
+        """Floats between two numbers, in a layout of the sort of this draw."""
+        return self.view(floats(*shape, low=low, high=high, phase=self.random.random()))
+
+    def integers(self, *shape: int, low: int = -9, high: int = 10) -> Array:
+        """Integers from `low` up to, but without, `high`."""
+        return self.view(integers(*shape, low=low, high=high, phase=self.random.random()))
+
+    def like(self, values: Array, shape: Shape) -> Array:
+        """Values of the kind of others, between the smallest and the largest of them."""
+        if values.dtype.kind == "b":
+            return self.view(booleans(*shape, phase=self.random.random()))
+        if values.dtype.kind == "c":
+            return self.like(values.real, shape) + 1j * self.like(values.imag, shape)
+        low, high = values.min(), values.max()
+        if values.dtype.kind == "f":
+            return self.floats(*shape, low=float(low), high=float(high))
+        return self.integers(*shape, low=int(low), high=int(high) + 1).astype(values.dtype)
+
+    def values(self, *shape: int) -> Array:
+        """Floats, integers, booleans or complex numbers, as is the kind of this draw."""
+        return self.like(_RANGES[self.kind], shape)
+
+    def view(self, array: Array, *, repeats: bool = True) -> Array:
+        """The same values in a layout of the sort of this draw; or the first ones, repeated."""
+        if not array.ndim or not array.size or array.size > 10_000 or self.chance(0.2):
+            return array
+        if self.sort is Sort.LONG:
+            return self._placed(array, steps=(1,), turns=self.chance(0.5))
+        if self.sort is Sort.PART:
+            return self._placed(array, steps=(1,), turns=False, margins=(1, 2))
+        if repeats and self.chance(0.2):
+            return self._repeated(array)
+        return self._placed(array, steps=(1, 1, 1, 2, 3, -1, -2, 7), turns=self.chance(0.6))
+
+    def _placed(
+        self,
+        array: Array,
+        *,
+        steps: Sequence[int],
+        turns: bool,
+        margins: tuple[int, int] = (0, 1),
+    ) -> Array:
+        """A view of a larger array, with axes in any order in memory."""
+        order = list(range(array.ndim))
+        if turns:
+            self.random.shuffle(order)
+        slices, lengths = [], []
+        for axis in order:
+            length, step = array.shape[axis], self.among(*steps)
+            before = self.integer(*margins)
+            last = before + (length - 1) * abs(step)
+            lengths.append(last + 1 + self.integer(*margins))
+            end = before - 1 if before else None
+            slices.append(slice(before, last + 1, step) if step > 0 else slice(last, end, step))
+        memory = np.full(lengths, array.dtype.type(1))
+        view = memory[tuple(slices)].transpose([order.index(axis) for axis in range(array.ndim)])
+        view[...] = array
+        return view
+
+    def _repeated(self, array: Array) -> Array:
+        """An array that repeats its first elements along some axes, with strides of 0."""
+        self._has_ties = True
+        once = tuple(slice(0, 1) if self.chance(0.5) else slice(None) for _ in range(array.ndim))
+        return np.broadcast_to(array[once], array.shape)
+
+
+def is_array(operand: Any) -> bool:
+    """Whether an operand is an array."""
+    return isinstance(operand, np.ndarray)
+
+
+def typical_sample(draw: Draw, least: int = 4) -> Sample | None:
+    """One of the first samples of an op for the kind of a draw: some finite values."""
+    found: dict[str, Sample] = {}
+    for one in draw.samples.samples:
+        arrays = [operand for operand in one.operands if is_array(operand)]
+        if draw.kind not in _kinds(one) or not any(array.size >= least for array in arrays):
+            continue
+        if all(array.size and _is_moderate(array) for array in arrays):
+            found.setdefault(arrays[-1].dtype.kind + arrays[0].dtype.kind, one)
+    return draw.among(*found.values()) if found else None
+
+
+def _is_moderate(array: Array) -> bool:
+    if array.dtype.kind in "iu":
+        return bool(np.abs(array).max() <= 1000)
+    return bool(np.isfinite(array).all())
+
+
+def _is_accepted(samples: OpSamples, one: Sample) -> bool:
+    dtype = next(dtype for dtype in (float32, *DType.members()) if dtype.kind in _kinds(one))
+    call = Call.of(samples, one, dtype, int64)
+    try:
+        outputs = call.outputs(call.op.infer(*call.metas, **call.attributes))
+    except BurnError:
+        return False
+    return all(math.prod(length or 0 for length in one.shape) < 200_000 for one in outputs)
+
+
+def _kinds(one: Sample) -> Kind:
+    return Kind.REAL if one.kinds is None else one.kinds
+
+
+def with_layouts(draw: Draw) -> Sample | None:
+    """One of the samples of an op, with its operands in other layouts."""
+    chosen = [one for one in draw.samples.samples if draw.kind in _kinds(one)]
+    if not chosen:
+        return None
+    one = draw.among(*chosen)
+    operands = tuple(
+        [draw.view(part, repeats=False) for part in operand]
+        if isinstance(operand, list)
+        else draw.view(operand, repeats=False)
+        if is_array(operand)
+        else operand
+        for operand in one.operands
+    )
+    return replace(one, note="", operands=operands)

@@ -1,0 +1,46 @@
+"""Draws of ops that make tensors."""
+
+from __future__ import annotations
+
+import math
+
+from burn.testing.draws._draw import Draw, Sort, draws
+from burn.testing.op_samples import TESTED_DTYPE, Sample, sample
+
+_OFFSETS = ((1 << 32) - 3, (1 << 64) - 2, (1 << 33) + 5, (1 << 96) - 1, 12)
+"""Counters that carry into the next word after a few blocks, and that need more than one."""
+
+
+@draws("full")
+def _(draw: Draw) -> Sample | None:
+    shape = draw.shape()
+    return sample("", shape=shape, fill_value=draw.among(3, 1, 0), dtype=TESTED_DTYPE)
+
+
+@draws("random_uniform", "random_normal")
+def _(draw: Draw) -> Sample | None:
+    """Odd numbers of elements, seeds of 64 bits, and counters that carry."""
+    names = ("low", "high") if draw.op.name == "random_uniform" else ("mean", "std")
+    shape = (70_001,) if draw.sort is Sort.HUGE else draw.shape()
+    return sample(
+        "",
+        shape=shape if math.prod(shape) else (3,),
+        seed=draw.random.getrandbits(64),
+        offset=_OFFSETS[draw.number % len(_OFFSETS)],
+        dtype=TESTED_DTYPE,
+        **dict(zip(names, draw.among((0.0, 1.0), (-2.0, 3.0)), strict=True)),
+    )
+
+
+@draws("random_integers")
+def _(draw: Draw) -> Sample | None:
+    low, high = draw.among((0, 7), (3, 100))
+    return sample(
+        "",
+        shape=draw.shape(),
+        low=low,
+        high=high,
+        seed=draw.random.getrandbits(64),
+        offset=_OFFSETS[draw.number % len(_OFFSETS)],
+        dtype=TESTED_DTYPE,
+    )

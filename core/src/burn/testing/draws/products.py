@@ -1,0 +1,134 @@
+"""Draws of products: lengths of which one more than a tile, and batches of any rank."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from burn.aliases import Shape
+from burn.testing.draws._draw import Draw, Sort, draws
+from burn.testing.op_samples import Array, Sample, sample
+
+_MATRICES: Final = (
+    (65, 66, 67),
+    (3, 129, 65),
+    (65, 257, 2),
+    (1, 1025, 3),
+    (2, 9, 257),
+    (257, 9, 2),
+)
+"""Rows, length of the sums, and columns, which libraries compute in tiles of 32 to 256."""
+
+
+def _sizes(draw: Draw) -> tuple[int, int, int]:
+    if draw.sort is Sort.LONG:
+        return _MATRICES[(draw.number // 3) % len(_MATRICES)]
+    if draw.sort is Sort.PART:
+        return (5, 7, 9)
+    low = 0 if draw.sort is Sort.ANY else 1
+    return draw.integer(low, 9), draw.integer(low, 9), draw.integer(low, 9)
+
+
+def _batch(draw: Draw) -> Shape:
+    return {Sort.RANK: (2, 3, 2), Sort.ANY: (2, 1, 3)}.get(draw.sort, ())[draw.integer(0, 1) :]
+
+
+def _matrix(draw: Draw, *shape: int) -> Array:
+    """As it is, or stored by columns, which libraries have other code for."""
+    x = draw.values(*shape)
+    if draw.chance(0.4):
+        return np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
+    return x
+
+
+@draws("matmul")
+def _(draw: Draw) -> Sample | None:
+    rows, inner, columns = _sizes(draw)
+    batch = _batch(draw)
+    x, y = (
+        _matrix(draw, *draw.broadcastable(batch), *one) for one in ((rows, inner), (inner, columns))
+    )
+    return sample("", x, y)
+
+
+@draws("linear")
+def _(draw: Draw) -> Sample | None:
+    rows, inner, columns = _sizes(draw)
+    bias = draw.floats(columns) if draw.chance(0.6) else None
+    transposed = draw.chance(0.5)
+    weight = _matrix(draw, *((columns, inner) if transposed else (inner, columns)))
+    return sample(
+        "", _matrix(draw, *_batch(draw), rows, inner), weight, bias, transposed=transposed
+    )
+
+
+@draws("linear_grad")
+def _(draw: Draw) -> Sample | None:
+    rows, inner, columns = _sizes(draw)
+    batch = _batch(draw)
+    x, g = _matrix(draw, *batch, rows, inner), _matrix(draw, *batch, rows, columns)
+    return sample("", x, g, transposed=draw.chance(0.5))
+
+
+@draws("attention", "attention_grad", "attention_bias_grad")
+def _(draw: Draw) -> Sample | None:
+    """Rows of keys and features beyond those of a tile; masks that leave a query no keys."""
+    batch = {Sort.RANK: (2, 3), Sort.PART: (2,)}.get(draw.sort, ())
+    queries, keys, features, values = (draw.integer(1, 5) for _ in range(4))
+    if draw.sort is Sort.LONG:
+        queries, keys, features, values = draw.among((3, 65, 4, 3), (5, 4, 65, 66), (33, 34, 3, 2))
+    operands = [
+        draw.floats(*batch, *one) for one in ((queries, features), (keys, features), (keys, values))
+    ]
+    scores = (*batch, queries, keys)
+    wants_bias = draw.op.name == "attention_bias_grad" or draw.chance(0.4)
+    mask = draw.like(np.array([True]), draw.broadcastable(scores)) if draw.chance(0.6) else None
+    if mask is not None and mask.ndim > 1 and draw.chance(0.5):
+        mask = np.array(mask)
+        mask[..., 0, :] = True
+    bias = draw.floats(*(scores if draw.chance(0.5) else scores[-2:])) if wants_bias else None
+    extra = [] if draw.op.name == "attention" else [draw.floats(*batch, queries, values)]
+    return sample(
+        "",
+        *operands,
+        mask,
+        bias,
+        *extra,
+        scale=draw.among(0.5, 0.25, -0.7),
+        softcap=draw.among(None, None, 2.0),
+        is_causal=draw.chance(0.4),
+    )
+
+
+@draws("solve", "inv", "det", "slogdet", "cholesky", "qr", "lu_decomposition", "solve_triangular")
+def _(draw: Draw) -> Sample | None:
+    """Well conditioned matrices, larger than the blocks of LAPACK, that need pivots."""
+    size = draw.integer(1, 5)
+    if draw.sort is Sort.LONG and draw.op.name not in ("inv", "det", "slogdet"):
+        size = 33  # the references of the others add up all permutations
+    batch = _batch(draw) if draw.sort is not Sort.LONG else ()
+    noise = np.asarray(draw.floats(*batch, size, size)) / (2 * size)
+    x = np.eye(size) + noise
+    if draw.op.name == "cholesky":
+        x = np.eye(size) + (noise + noise.swapaxes(-1, -2)) / 2
+    elif draw.op.name != "solve_triangular":
+        x = np.roll(x, 1, axis=-2) if size > 1 else x
+    operands = [draw.view(x, repeats=False)]
+    if draw.op.name in ("solve", "solve_triangular"):
+        operands.append(draw.floats(*batch, size, draw.integer(1, 3)))
+    attributes = dict(draw.among(*[one.attributes for one in draw.samples.samples]))
+    return sample("", *operands, **attributes)
+
+
+@draws("layer_norm", "rms_norm")
+def _(draw: Draw) -> Sample | None:
+    """Rows of any length, near 0 and far from it."""
+    shape = draw.shape(least=1, empty=False)
+    parameters = [
+        draw.floats(shape[-1], low=0.5, high=1.5) if draw.chance(0.6) else None
+        for _ in list(draw.op.operands)[1:]
+    ]
+    middle = draw.among(0.0, 0.0, 50.0)
+    x = draw.floats(*shape, low=middle - 2.0, high=middle + 2.0)
+    return sample("", x, *parameters, epsilon=1e-5)

@@ -1,0 +1,149 @@
+"""Suite ``draws``: every op on operands that are drawn, of many ranks, layouts and sizes."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from burn.dtype import DType, float32
+from burn.ops import Op, Tag
+from burn.testing._check import Check, Skipped
+from burn.testing._gradients import (
+    check_gradients,
+    differentiable,
+    gradient_dtype,
+    is_differentiable,
+)
+from burn.testing.checks import check_sample
+from burn.testing.draws import Sort, drawn, sort_of
+from burn.testing.op_samples import OpSamples
+from burn.testing.subject import Subject
+from burn.testing.suites.suite import Suite, named_check
+
+__all__ = ["SUITES"]
+
+_COUNT: Final = 21
+"""Draws of an op."""
+
+_QUICK_COUNT: Final = 5
+"""The first of them, which have every sort of shape but ``Sort.ANY``."""
+
+_HUGE_COUNT: Final = 3
+
+_SLOPES: Final = 14
+"""Draws of which gradients are compared."""
+
+_QUICK_SLOPES: Final = {"conv": 4, "conv_transpose": 4, "max_pool": 2, "avg_pool": 2, "unfold4d": 2}
+"""Ops with so many attributes that the quick run compares several gradients, not one."""
+
+_NOT_DRAWN: Final = ("arange", "cond", "eye", "random_bits", "scan", "while_loop")
+"""Ops of programs, or whose samples have every sort of numbers."""
+
+_ALSO_HUGE: Final = ("cast", "flip", "random_uniform")
+"""Ops that are tried on more than 65,536 elements, as elementwise ops and reductions are."""
+
+
+def _draws(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
+    for samples in table:
+        dtypes = {dtype: None for one in samples.samples for dtype in subject.dtypes(samples, one)}
+        if not dtypes or samples.op.name in _NOT_DRAWN:
+            continue
+        for number in range(_COUNT):
+            is_quick = number < _QUICK_COUNT
+            yield _value(subject, samples, number, None, list(dtypes), is_quick)
+        if _may_be_huge(samples.op):
+            is_quick = samples.op.is_required
+            for number in range(_HUGE_COUNT):
+                yield _value(subject, samples, number, Sort.HUGE, list(dtypes), is_quick)
+                is_quick = False
+        yield from _gradients(subject, samples)
+
+
+def _value(
+    subject: Subject,
+    samples: OpSamples,
+    number: int,
+    sort: Sort | None,
+    dtypes: list[DType],
+    is_quick: bool,
+) -> Check:
+    """A check of a draw in one of several dtypes: float32 every other time, else any of them."""
+    dtype = float32
+    if number % 2 or float32 not in dtypes:
+        dtype = random.Random(f"{samples.op.name} {number}").choice(dtypes)  # noqa: S311 — no secret
+    return named_check(
+        subject,
+        "draws",
+        samples.op.name,
+        dtype,
+        f"{(sort or sort_of(number)).value} {number}",
+        _check_value,
+        samples,
+        number,
+        sort,
+        dtype,
+        is_quick=is_quick,
+    )
+
+
+def _check_value(
+    subject: Subject, samples: OpSamples, number: int, sort: Sort | None, dtype: DType
+) -> float | None:
+    one = drawn(
+        samples,
+        number,
+        dtype.kind,
+        sort=sort,
+        accepts=lambda one: dtype in subject.dtypes(samples, one),
+    )
+    if one is None:
+        raise Skipped(f"no call of {samples.op.name} with {dtype} was drawn")
+    return check_sample(subject, samples, one, dtype)
+
+
+def _may_be_huge(definition: Op) -> bool:
+    wanted = Tag.ELEMENTWISE | Tag.REDUCTION
+    is_plain = not any(spec.is_list for spec in definition.operands.values())
+    return (is_plain and bool(definition.tags & wanted)) or definition.name in _ALSO_HUGE
+
+
+def _gradients(subject: Subject, samples: OpSamples) -> Iterator[Check]:
+    dtype = gradient_dtype(subject)
+    if not differentiable(subject, samples, dtype):
+        return
+    quick = _QUICK_SLOPES.get(samples.op.name, 1)
+    for number in range(_SLOPES):
+        if sort_of(number) is not Sort.LONG:
+            quick -= 1
+            yield named_check(
+                subject,
+                "draws",
+                samples.op.name,
+                dtype,
+                f"{sort_of(number).value} {number}, gradients",
+                _check_gradients,
+                samples,
+                number,
+                is_quick=quick >= 0,
+            )
+
+
+def _check_gradients(subject: Subject, samples: OpSamples, number: int) -> float | None:
+    dtype = gradient_dtype(subject)
+    one = drawn(
+        samples,
+        number,
+        dtype.kind,
+        accepts=lambda one: (
+            is_differentiable(samples, one) and dtype in subject.dtypes(samples, one)
+        ),
+    )
+    if one is None:
+        raise Skipped(f"no call of {samples.op.name} that has gradients was drawn")
+    return check_gradients(subject, samples, one)
+
+
+SUITES: Final = [
+    Suite("draws", "each op gives what its reference gives, on what is drawn", _draws),
+]
