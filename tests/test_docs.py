@@ -146,6 +146,11 @@ def test_the_pages_that_are_made_of_the_code_have_every_op(site, page, expected)
     assert set(expected) <= anchors
 
 
+def test_the_pages_of_operations_are_what_the_code_says(run_python):
+    result = run_python(DOCS / "op_pages.py", "--check")
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 def test_the_function_page_has_an_anchor_for_every_public_function(site):
     text = (site / "reference" / "functions.html").read_text(encoding="utf-8")
     modules = ["burn", *(f"burn.{name}" for name in NAMESPACES)]
