@@ -87,7 +87,7 @@ TEXTS: Final[dict[str, str | dict[Kind, str]]] = {
         middle = log1p(odds) - log1p(-odds)
         where(abs(x - 0.5) <= 0.25, middle, log(x / (1 - x)))
     """,
-    "xlogy": "x1 * log(where((x1 == 0) & (x2 <= 0), 1, x2))",
+    "xlogy": "x1 * log(where((x1 == 0) & ((x2 <= 0) | (x2 == infinity)), 1, x2))",
     # Questions
     "isnan": "x != x",
     "isinf": "abs(x) == infinity",

@@ -299,8 +299,8 @@ def _(ops: OpTable, x1: Primitive, x2: Primitive) -> Primitive:
 
 def _logarithm_operand(ops: OpTable, x1: Primitive, x2: Primitive) -> Primitive:
     """``x2``, but 1 where its logarithm is not finite and ``x1`` is 0."""
-    is_zero = ops.bitwise_and(ops.equal(x1, 0.0), ops.less_equal(x2, 0.0))
-    return ops.where(is_zero, 1.0, x2)
+    is_limit = ops.bitwise_or(ops.less_equal(x2, 0.0), ops.equal(x2, math.inf))
+    return ops.where(ops.bitwise_and(ops.equal(x1, 0.0), is_limit), 1.0, x2)
 
 
 @xlogy.gradient(saves=("x1", "x2"))

@@ -28,14 +28,19 @@ SAME_AS_TORCH: Final[dict[str, Callable[..., Any]]] = {
             "ceil",
             "cos",
             "cosh",
+            "digamma",
             "divide",
             "erf",
+            "erfc",
+            "erfinv",
             "exp",
+            "exp2",
             "expm1",
             "floor",
         ),
-        *("isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2", "multiply", "negative"),
-        *("reciprocal", "round", "sigmoid", "signbit", "sin", "sinh", "sqrt", "square"),
+        *("isfinite", "isinf", "isnan", "lgamma", "log", "log10", "log1p", "log2", "multiply"),
+        *("negative", "reciprocal", "round", "rsqrt", "sigmoid", "signbit", "sin", "sinc", "sinh"),
+        *("sqrt", "square"),
         *("subtract", "tan", "tanh", "trunc", "relu"),
     )
 } | {name: getattr(torch._C._nn, name) for name in ("log_sigmoid", "mish", "silu")}
@@ -52,7 +57,8 @@ _COMPARISONS: Final = {
 """Comparisons, and the same with operands swapped: torch takes no number as first operand."""
 
 _OF_TENSORS: Final = {
-    name: getattr(torch, name) for name in ("atan2", "copysign", "fmod", "hypot", "logaddexp")
+    name: getattr(torch, name)
+    for name in ("atan2", "copysign", "fmod", "hypot", "logaddexp", "xlogy")
 }
 """Functions of torch that take two tensors and no number."""
 

@@ -132,6 +132,18 @@ class ReductionOps(TorchOps):
             return self.decomposed(name, x, axis=axis, keepdims=keepdims, correction=correction)
         return function(x, axis, correction=correction, keepdim=keepdims)
 
+    @in_float32
+    def logsumexp(self, x: Tensor, *, axis: tuple[int, ...], keepdims: bool = False) -> Tensor:
+        """`torch.logsumexp`, which takes no axes for all of them."""
+        _check_axes(axis, x)
+        return torch.logsumexp(x, axis, keepdims) if axis else x
+
+    @in_float32
+    def logcumsumexp(self, x: Tensor, *, axis: int) -> Tensor:
+        """`torch.logcumsumexp`."""
+        _check_axes((axis,), x)
+        return torch.logcumsumexp(x, axis)
+
     def cumsum(self, x: Tensor, *, axis: int) -> Tensor:
         """`torch.cumsum`; 16-bit floats in float32."""
         return _scan(torch.cumsum, x, axis)

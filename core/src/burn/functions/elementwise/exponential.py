@@ -398,7 +398,7 @@ def xlogy(x1: Operand, x2: Operand, /) -> Tensor:
 
     Notes
     -----
-    Where `x1` is 0 and `x2` not positive, its gradients are 0.
+    Where `x1` is 0 and `x2` not positive or infinite, its gradients are 0.
 
     Examples
     --------

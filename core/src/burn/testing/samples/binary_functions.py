@@ -168,9 +168,7 @@ reference(
 
 
 def _xlogy(a: Any, b: Any) -> Any:
-    if math.isnan(a) or math.isnan(b) or b < 0.0:
-        return 0.0 if a == 0.0 and not math.isnan(b) else math.nan
-    if a == 0.0 and b == 0.0:
+    if a == 0.0 and not math.isnan(b):
         return 0.0
     with np.errstate(all="ignore"):
         return float(np.multiply(a, np.log(b)))
