@@ -183,6 +183,15 @@ CALLED = {
     "burn.signal.istft": lambda f, re, im, window: f(re, im, n_fft=4, window=window),
     "burn.signal.stft": lambda f, x, window: f(x, n_fft=4, window=window),
     "burn.stack": lambda f, *tensors: f(list(tensors)),
+    **dict.fromkeys(
+        [*[f"burn.{name}stack" for name in ("column_", "d", "h", "v")], "burn.linalg.multi_dot"],
+        lambda f, *tensors: f(list(tensors)),
+    ),
+    "burn.linalg.solve_triangular": lambda f, x, y: f(x, y, upper=True),
+    **{
+        f"burn.nn.functional.max_unpool{rank}d": lambda f, x, indices: f(x, indices, 2)
+        for rank in (1, 2, 3)
+    },
     "burn.take": lambda f, x, indices: f(x, indices, axis=0),
     "burn.tensordot": lambda f, a, b: f(a, b, axes=1),
     "burn.diff": lambda f, x, before, after: f(x, prepend=before, append=after),
@@ -240,6 +249,14 @@ SHAPES = {
     "burn.nn.functional.gaussian_nll_loss": [MATRIX] * 3,
     "burn.gather_nd": [MATRIX, "int64 (2, 1)"],
     "burn.nn.functional.grid_sample_2d": [IMAGE, (1, 2, 2, 2)],
+    "burn.nn.functional.grid_sample_3d": [(1, 1, 2, 2, 2), (1, 2, 2, 2, 3)],
+    **{
+        f"burn.nn.functional.max_unpool{rank}d": [
+            (1, *[2] * rank),
+            f"int64 ({', '.join('12'[:1] + '2' * rank)})",
+        ]
+        for rank in (1, 2, 3)
+    },
     "burn.nn.functional.group_norm": [IMAGE, (2,), (2,)],
     "burn.nn.functional.gru": [(2, 1, 3), (1, 2), (6, 3), (6, 2), (6,), (6,)],
     "burn.nn.functional.instance_norm": [IMAGE, (2,), (2,)],

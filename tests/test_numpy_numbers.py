@@ -243,6 +243,7 @@ CALLS = {
         for rank, (x, size) in enumerate(((STEPS, 2), (IMAGE, (2, 3)), (SPACE, 2)), 1)
     },
     **{
+        f"nn.functional.lp_pool{rank}d": call(x, 2.0, 2, stride=1, ceil_mode=True)
         for rank, x in enumerate((STEPS, IMAGE, SPACE), 1)
     },
     **{

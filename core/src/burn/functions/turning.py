@@ -9,6 +9,7 @@ from burn.functions.manipulation import flip, permute_dims
 from burn.functions.normalize import normalize_axes, rank_of
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -17,7 +18,7 @@ __all__ = ["fliplr", "flipud", "rot90"]
 
 
 def flipud(x: Tensor, /) -> Tensor:
-    """A view with the elements in reverse order along the first axis.
+    """The elements in reverse order along the first axis; no view, unlike that of `flip`.
 
     Parameters
     ----------
@@ -27,7 +28,7 @@ def flipud(x: Tensor, /) -> Tensor:
     Returns
     -------
     Tensor
-        The view.
+        The elements of `x` in the new order.
 
     Raises
     ------
@@ -40,11 +41,11 @@ def flipud(x: Tensor, /) -> Tensor:
     >>> burn.flipud(burn.asarray([[1, 2], [3, 4]], device="cpu")).tolist()
     [[3, 4], [1, 2]]
     """
-    return flip(x, axis=0)
+    return independent(flip(x, axis=0))
 
 
 def fliplr(x: Tensor, /) -> Tensor:
-    """A view with the elements in reverse order along the second axis.
+    """The elements in reverse order along the second axis; no view, unlike that of `flip`.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def fliplr(x: Tensor, /) -> Tensor:
     Returns
     -------
     Tensor
-        The view.
+        The elements of `x` in the new order.
 
     Raises
     ------
@@ -67,7 +68,7 @@ def fliplr(x: Tensor, /) -> Tensor:
     >>> burn.fliplr(burn.asarray([[1, 2], [3, 4]], device="cpu")).tolist()
     [[2, 1], [4, 3]]
     """
-    return flip(x, axis=1)
+    return independent(flip(x, axis=1))
 
 
 def rot90(x: Tensor, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
@@ -103,7 +104,7 @@ def rot90(x: Tensor, /, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Tensor:
     turns = as_integer(k, "k", "rot90") % 4
     if axes is None or len(plane) != 2:
         raise AxisError(
-            f"axes are {axes!r}", hint="Name two axes, such as (0, 1)", operation="rot90"
+            f"axes are {shown_value(axes)}", hint="Name two axes, such as (0, 1)", operation="rot90"
         )
     first, second = plane
     if turns == 2:

@@ -1,4 +1,4 @@
-"""Samples of what joins, turns and places elements: stacks, rotations, diagonals, triangles."""
+"""Samples of what joins and moves elements: stacks, rotations, diagonals, triangles."""
 
 from __future__ import annotations
 

@@ -12,7 +12,16 @@ from burn.errors import ArgumentError, ExecutionError, OperandTypeError, ShapeEr
 from burn.testing.arrays import complexes, floats, integers
 from burn.testing.function_samples import call, function_calls, function_reference, wrong
 from burn.testing.op_samples import Array
-from burn.testing.samples._matrices import complex_regular, definite, regular
+
+
+def _regular(*shape: int) -> Array:
+    """Square matrices that are far from singular: the diagonal outweighs the rest."""
+    return floats(*shape) * 0.25 + np.diag(1.5 + 0.5 * np.arange(shape[-1]))
+
+
+def _complex_regular(*shape: int) -> Array:
+    """Complex square matrices that are far from singular."""
+    return complexes(*shape) * 0.25 + np.diag((1.5 + 0.5j) * (1.0 + np.arange(shape[-1])))
 
 
 def _largest_product(x1: Array, x2: Array, **_: Any) -> Any:
@@ -56,7 +65,9 @@ def _(tensors: Sequence[Array]) -> Any:
     return np.linalg.multi_dot(tensors)
 
 
-function_calls("linalg.matrix_exp", call("square", regular(2, 2)), call("a batch", floats(2, 3, 3)))
+function_calls(
+    "linalg.matrix_exp", call("square", _regular(2, 2)), call("a batch", floats(2, 3, 3))
+)
 
 _POINTS: Final = floats(3, 2)
 _OTHERS: Final = floats(4, 2, phase=0.7)
@@ -95,20 +106,20 @@ def _(x1: Array, x2: Array, p: float = 2.0) -> Any:
 
 function_calls(
     "linalg.solve_triangular",
-    call("a vector", regular(3, 3), floats(3), upper=True),
-    call("a row vector", regular(3, 3), floats(3), upper=True, left=False),
-    call("columns", regular(2, 3, 3), floats(3, 2), upper=False),
-    call("rows", regular(3, 3), floats(2, 2, 3), upper=False, left=False),
-    call("ones", regular(3, 3), floats(3, 2), upper=True, unitriangular=True),
-    call("complex", complex_regular(3, 3), complexes(3, 2), upper=False),
+    call("a vector", _regular(3, 3), floats(3), upper=True),
+    call("a row vector", _regular(3, 3), floats(3), upper=True, left=False),
+    call("columns", _regular(2, 3, 3), floats(3, 2), upper=False),
+    call("rows", _regular(3, 3), floats(2, 2, 3), upper=False, left=False),
+    call("ones", _regular(3, 3), floats(3, 2), upper=True, unitriangular=True),
+    call("complex", _complex_regular(3, 3), complexes(3, 2), upper=False),
     errors=[
         wrong("not square", ShapeError, floats(2, 3), floats(2), upper=True),
-        wrong("other lengths", ShapeError, regular(3, 3), floats(2, 2), upper=True),
+        wrong("other lengths", ShapeError, _regular(3, 3), floats(2, 2), upper=True),
         wrong("singular", ExecutionError, floats(2, 2) * 0.0, floats(2), upper=True, in_data=True),
     ],
 )
 
-_FACTOR: Final = np.linalg.cholesky(definite(3, 3))
+_FACTOR: Final = np.tril(_regular(3, 3))
 
 
 @function_reference(
@@ -117,7 +128,7 @@ _FACTOR: Final = np.linalg.cholesky(definite(3, 3))
         call("a vector", floats(3), _FACTOR),
         call("columns", floats(2, 3, 2), _FACTOR),
         call("upper", floats(3, 2), _FACTOR.T, upper=True),
-        call("complex", complexes(3, 2), np.tril(complex_regular(3, 3))),
+        call("complex", complexes(3, 2), np.tril(_complex_regular(3, 3))),
     ],
     errors=[
         wrong("not square", ShapeError, floats(2), floats(2, 3)),
@@ -130,8 +141,8 @@ def _(x: Array, factor: Array, *, upper: bool = False) -> Array:
     return np.linalg.solve(lower @ lower.conj().T, x)
 
 
-_TALL: Final = regular(4, 4)[:, :2]
-_WIDE: Final = regular(4, 4)[:2]
+_TALL: Final = _regular(4, 4)[:, :2]
+_WIDE: Final = _regular(4, 4)[:2]
 
 
 @function_reference(
@@ -140,10 +151,10 @@ _WIDE: Final = regular(4, 4)[:2]
         call("a vector", _TALL, floats(4)),
         call("columns", _TALL, floats(4, 2)),
         call("more unknowns", _WIDE, floats(2, 2)),
-        call("square", regular(3, 3), floats(3)),
+        call("square", _regular(3, 3), floats(3)),
         call("a batch", np.stack([_TALL, _TALL[::-1] + 0.25]), floats(4, 2)),
         call("a rank less", _TALL[:, [0, 0]], floats(4), rcond=0.01, differentiable=False),
-        call("complex", complex_regular(4, 4)[:, :2], complexes(4, 2)),
+        call("complex", _complex_regular(4, 4)[:, :2], complexes(4, 2)),
     ],
     errors=[
         wrong("a vector first", ShapeError, floats(3), floats(3)),
