@@ -21,7 +21,7 @@ from burn.cli._rendering import print_line
 
 if TYPE_CHECKING:
     from burn.testing import Result
-    from burn.testing._session import Session
+    from burn.testing.session import Session
 
 __all__ = ["CheckProgress", "progress_of"]
 

@@ -121,7 +121,7 @@ def check(
       130 Ctrl-C, and 143 SIGTERM: the report is of the checks that were made
     """  # noqa: D301 — \b keeps click from filling the paragraph
     from burn.testing import Subject, devices_of, select
-    from burn.testing._resume import EarlierRun
+    from burn.testing.earlier_run import EarlierRun
 
     with own_stdout() as out:
         devices = devices_of(device)
@@ -192,7 +192,7 @@ class _Run:
 
     def _run_on(self, device: Device) -> None:
         from burn.cli._check_progress import progress_of
-        from burn.testing._session import Session, check_workers
+        from burn.testing.session import Session, check_workers
 
         workers = self._workers
         if workers is None:

@@ -18,11 +18,11 @@ from burn.plugins import registry
 from burn.testing._check import Check, Failure, Result
 from burn.testing._check_selection import Selection
 from burn.testing._expected import ExpectedFailures
-from burn.testing._resume import EarlierRun
-from burn.testing._session import TIME_LIMIT_SECONDS, Session, check_workers, run_check
+from burn.testing.earlier_run import EarlierRun
 from burn.testing.function_samples import FUNCTIONS
 from burn.testing.op_samples import SAMPLES
 from burn.testing.report import Report
+from burn.testing.session import TIME_LIMIT_SECONDS, Session, check_workers, run_check
 from burn.testing.subject import Subject
 from burn.testing.suites import SUITES, checks_of
 

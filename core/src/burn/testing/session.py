@@ -16,10 +16,10 @@ from burn.errors import ArgumentError, BurnError
 from burn.testing._check import Check, Result, Status
 from burn.testing._check_selection import Selection
 from burn.testing._expected import ExpectedFailures, find_expected_failures
-from burn.testing._resume import EarlierRun, versions_of
 from burn.testing._summary import SubjectSummary
 from burn.testing._worker_process import Shard
 from burn.testing._workers import Ended, Workers
+from burn.testing.earlier_run import EarlierRun, versions_of
 from burn.testing.report import Report
 from burn.testing.subject import Subject
 from burn.testing.suites import checks_of, find_check
