@@ -14,7 +14,6 @@ from click.testing import CliRunner
 
 import burn
 from burn.cli import main
-from burn.cli._check_json import document_of
 from burn.errors import ArgumentError
 from burn.testing import MOCK_DEVICES, mock_backend, run
 
@@ -327,6 +326,13 @@ def test_a_failure_of_an_earlier_run_stays_one(check, tmp_path):
     assert "OSError: once" in result.stdout
 
 
+def written(path, *options):
+    """The document of a run in this process."""
+    arguments = ["check", "cpu", "--workers=0", "--json", str(path), *options]
+    assert CliRunner().invoke(main, arguments).exit_code == 0
+    return json.loads(path.read_text())
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -341,10 +347,9 @@ def test_a_failure_of_an_earlier_run_stays_one(check, tmp_path):
     ],
 )
 def test_a_run_of_something_else_is_not_resumed(tmp_path, change, message):
-    report = run("cpu", ops=["relu"], suites=["values"], dtypes=["float32"])
-    document = json.loads(document_of([report], is_over=True))
-    change(document)
     path = tmp_path / "report.json"
+    document = written(path, "--op=relu", "--suite=values", "--dtype=float32")
+    change(document)
     path.write_text(json.dumps(document))
     with pytest.raises(ArgumentError, match=re.escape(message)):
         run("cpu", ops=["relu"], suites=["values"], dtypes=["float32"], resume=path)
@@ -363,8 +368,8 @@ def test_files_that_are_none_are_errors_on_one_line(tmp_path):
 def test_a_resumed_run_makes_only_the_checks_that_are_left(tmp_path):
     path = tmp_path / "report.json"
     options = {"ops": ["relu", "exp"], "dtypes": ["float32"]}
+    written(path, "--op=relu", "--op=exp", "--dtype=float32", "--suite=values")
     part = run("cpu", **options, suites=["values"])
-    path.write_text(document_of([part], is_over=True))
     made = []
     whole = run("cpu", **options, resume=path, progress=lambda *step: made.append(step))
     assert whole.finished
