@@ -111,7 +111,7 @@ _COMPLEX: Final = {
     "divide": ComplexExpression("quotient(x0, x1)"),
     "pow": ComplexExpression("complex_pow(x0, x1)"),
     "negative": ComplexExpression("-x0"),
-    "abs": ComplexExpression("(C)(hypot(x0.x, x0.y), NUMBER(0.0))"),
+    "abs": ComplexExpression("(C)(magnitude(x0), NUMBER(0.0))"),
     "sign": ComplexExpression("sign_of(x0)"),
     "square": ComplexExpression("product(x0, x0)"),
     "reciprocal": ComplexExpression("inverse(x0)"),

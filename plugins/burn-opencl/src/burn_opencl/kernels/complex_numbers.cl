@@ -12,23 +12,25 @@
 #define C double2
 #define READ_REAL read_double
 #define NUMBER(x) x
-#define HUGE_SQUARE 1e150       // its square is finite
-#define HUGE_SUM 1e300          // a few times it is finite
-#define TINY_SUM 1e-290         // the smallest numbers that are precise are far below it
-#define UP 1.2676506002282294e30    // 2^100
-#define ROOT_DOWN 8.881784197001252e-16  // 2^-50
-#define LARGE_EXPONENT 700.0    // its exponential is finite
-#define FLAT_TANH 20.0          // tanh is 1 from here on
+#define HUGE_SQUARE 1e150  // its square is finite, and that of 1 / HUGE_SQUARE precise
+#define SCALE 0x1p700      // brings numbers beyond these to where their squares are so
+#define HUGE_SUM 1e300     // a few times it is finite
+#define TINY_SUM 1e-290    // numbers that are still precise are far below it
+#define UP 0x1p100         // brings smaller numbers above it
+#define ROOT_DOWN 0x1p-50  // 1 / sqrt(UP)
+#define LARGE_EXPONENT 700.0  // its exponential is finite
+#define FLAT_TANH 20.0     // tanh is 1 from here on
 #else
 #define REAL float
 #define C float2
 #define READ_REAL read_float
 #define NUMBER(x) x##f
 #define HUGE_SQUARE 1e15f
+#define SCALE 0x1p100f
 #define HUGE_SUM 1e37f
 #define TINY_SUM 1e-30f
-#define UP 1.152921504606846976e18f      // 2^60
-#define ROOT_DOWN 9.31322574615478515625e-10f  // 2^-30
+#define UP 0x1p60f
+#define ROOT_DOWN 0x1p-30f
 #define LARGE_EXPONENT 80.0f
 #define FLAT_TANH 10.0f
 #endif
@@ -90,6 +92,14 @@ inline C conjugate(C x) { return (C)(x.x, -x.y); }
 inline int has_nan(C x) { return isnan(x.x) || isnan(x.y); }
 inline int has_infinity(C x) { return isinf(x.x) || isinf(x.y); }
 inline int is_finite(C x) { return isfinite(x.x) && isfinite(x.y); }
+inline REAL magnitude(C x) {
+    const REAL longer = larger_part(x);
+    const REAL scale = longer > HUGE_SQUARE ? NUMBER(1.0) / SCALE
+        : longer < NUMBER(1.0) / HUGE_SQUARE ? SCALE : NUMBER(1.0);
+    const REAL across = x.x * scale, up = x.y * scale;
+    const REAL length = sqrt(across * across + up * up) / scale;
+    return has_infinity(x) ? (REAL)INFINITY : length;
+}
 inline C sign_of(C x) {
     if (has_nan(x) || (isinf(x.x) && isinf(x.y))) return (C)((REAL)NAN, (REAL)NAN);
     if (isinf(x.x)) return (C)(copysign(NUMBER(1.0), x.x), NUMBER(0.0));
@@ -97,7 +107,7 @@ inline C sign_of(C x) {
     const REAL longer = larger_part(x);
     if (longer == NUMBER(0.0)) return (C)(NUMBER(0.0));
     const C scaled = (C)(x.x / longer, x.y / longer);
-    const REAL length = hypot(scaled.x, scaled.y);
+    const REAL length = magnitude(scaled);
     return (C)(scaled.x / length, scaled.y / length);
 }
 
@@ -159,7 +169,7 @@ inline C complex_sqrt(C x) {
         up *= UP;
         factor = ROOT_DOWN;
     }
-    const REAL root = sqrt(NUMBER(0.5) * (across + hypot(across, up)));
+    const REAL root = sqrt(NUMBER(0.5) * (across + magnitude((C)(across, up))));
     const REAL other = factor * (NUMBER(0.5) * up / root), most = factor * root;
     if (x.x >= NUMBER(0.0)) return (C)(most, copysign(other, x.y));
     return (C)(other, copysign(most, x.y));
@@ -236,7 +246,7 @@ inline C complex_atanh(C x) {
     if (x.x == NUMBER(0.0) && isnan(x.y)) return x;
     const REAL sign = copysign(NUMBER(1.0), x.x), across = fabs(x.x), up = sign * x.y;
     if (across > HUGE_SQUARE || fabs(up) > HUGE_SQUARE) {
-        const REAL length = hypot(across, up);
+        const REAL length = magnitude((C)(across, up));
         return (C)(sign * (across / length / length), sign * copysign(NUMBER(0.5) * PI, up));
     }
     const REAL gap = NUMBER(1.0) - across, distance = gap * gap + up * up;
