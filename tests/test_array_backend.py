@@ -1,11 +1,17 @@
 """ArrayBackend over a namespace with several devices, of which some lack 64-bit types."""
 
+import types
+
 import array_api_strict
+import ml_dtypes
+import numpy as np
 import pytest
 
 from burn.backend import ArrayBackend
+from burn.cli.scaffold import render
 from burn.device_id import DeviceId
 from burn.dtype import DTypeUsage, bool_, float32, int8, int32
+from burn.tensor_data import TensorData
 from burn.testing import SAMPLES, Subject, check_sample
 
 DEVICES = {"no_float64": ("float64", "complex128")}
@@ -49,3 +55,67 @@ def test_what_an_op_makes_is_on_the_device_of_its_operands(subject, samples, eve
         for dtype in subject.dtypes(samples, one):
             if dtype in (bool_, int8, int32, float32):
                 check_sample(subject, samples, one, dtype)
+
+
+class Late(types.ModuleType):
+    """A namespace that reads what it is given when its values are first needed."""
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+    def asarray(self, x, *, dtype=None, device=None, copy=None):
+        return Future(x, dtype)
+
+
+class Future:
+    """An array whose values are read later."""
+
+    def __init__(self, x, dtype):
+        self.x, self.dtype, self.shape = x, np.dtype(dtype), x.shape
+
+    def __dlpack__(self, **options):
+        return self.x.astype(self.dtype).__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.x.__dlpack_device__()
+
+
+def template_of(namespace):
+    """The class of a new backend over a namespace, as ``burn new-plugin`` writes it."""
+    source = render("late", "array")["src/burn_late/backend.py"]
+    names = {"namespace": namespace}
+    exec(source.replace("import numpy as xp", "xp = namespace"), names)  # noqa: S102 — our template
+    return names["LateBackend"]
+
+
+class LateBackend(ArrayBackend):
+    def __init__(self):
+        super().__init__(Late("late"))
+
+    def name(self, device):
+        return "late"
+
+
+@pytest.mark.parametrize("is_template", [False, True])
+def test_an_upload_that_is_read_later_has_the_values_of_the_call(is_template):
+    backend = template_of(Late("late"))() if is_template else LateBackend()
+    for source in (np.arange(6.0, dtype="float32"), np.arange(6.0).reshape(2, 3).T, np.ones(())):
+        values = source.tolist()
+        x = backend.from_data(TensorData(source), DeviceId(0, 0))
+        source[...] = -1
+        assert backend.to_data(x).array.tolist() == values
+
+
+class Bits(Future):
+    """An array of bfloat16 that only its DLPack knows."""
+
+    def __dlpack__(self, **options):
+        from burn.backend.capsule import relabel_capsule
+        from burn.dtype import bfloat16
+
+        return relabel_capsule(self.x.view(np.uint16).__dlpack__(**options), bfloat16)
+
+
+def test_bfloat16_is_read_by_its_bits():
+    x = Bits(np.asarray([1.5, -2.0], ml_dtypes.bfloat16), ml_dtypes.bfloat16)
+    assert LateBackend().to_data(x).array.tolist() == [1.5, -2.0]

@@ -4,19 +4,22 @@ import re
 from pathlib import Path
 
 import burn
+import burn.plugin_api
 
 ROOT = Path(__file__).parent.parent
 
-PACKAGES = ("data", "nn", "optim", "store", "train")
-"""Packages that resolve their names when they are used."""
+PACKAGES = ("data", "nn", "optim", "plugin_api", "store", "train")
+"""Modules that resolve their names when they are used."""
 
 
-def test_programs_of_users_pass_mypy_strictly(tmp_path, run_python, monkeypatch):
+def test_programs_of_users_and_backends_of_authors_pass_mypy_strictly(
+    tmp_path, run_python, monkeypatch
+):
     monkeypatch.chdir(ROOT)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     assert blocks
-    files = [ROOT / "tests/typing_tests/users.py"]
+    files = [ROOT / "tests/typing_tests" / name for name in ("users.py", "authors.py")]
     programs = []
     for block in blocks:
         if block.startswith("import "):

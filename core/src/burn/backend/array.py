@@ -14,6 +14,7 @@ import numpy as np
 
 from burn.backend._slicing import check_gather_operands, check_sliced, python_slices
 from burn.backend.base import Backend
+from burn.backend.dlpack import import_host
 from burn.backend.invalid_values import index_error
 from burn.backend.tensor_ops import is_implemented
 from burn.device_id import DeviceId
@@ -115,7 +116,8 @@ class ArrayBackend(Backend):
     def is_out_of_memory(self, error: Exception) -> bool:
         """A MemoryError, or NumPy's ValueError for more bytes than an address can reach."""
         return isinstance(error, MemoryError) or (
-            isinstance(error, ValueError) and "array is too big" in str(error)
+            isinstance(error, ValueError)
+            and ("array is too big" in str(error) or "Maximum allowed dimension" in str(error))
         )
 
     def sync(self, device: DeviceId) -> None:
@@ -127,17 +129,21 @@ class ArrayBackend(Backend):
         return np.errstate(all="ignore")
 
     def from_data(self, data: TensorData, device: DeviceId) -> Primitive:
-        """`asarray` of the standard, which copies."""
+        """`asarray` of the standard, of a copy: the library may read it later, or keep it."""
         return self.xp.asarray(
-            data.array,
+            np.array(data.array),
             dtype=self.native_dtype(data.dtype),
             device=self.native_device(device),
-            copy=True,
         )
 
     def to_data(self, x: Primitive) -> TensorData:
-        """Through DLPack."""
-        return TensorData(np.from_dlpack(x))
+        """Through DLPack; of bfloat16, which NumPy does not import, by its bits."""
+        if not hasattr(x, "__dlpack__"):  # a scalar of NumPy
+            x = self.xp.asarray(x)
+        try:
+            return TensorData(np.from_dlpack(x))
+        except (BufferError, RuntimeError):
+            return import_host(x)
 
     def native_device(self, device: DeviceId) -> Any:
         """The ``device`` argument of the namespace; None for the default of the library."""
