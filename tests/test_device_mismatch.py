@@ -263,6 +263,7 @@ SHAPES = {
     "burn.nn.functional.layer_norm": [MATRIX, ROW, ROW],
     "burn.nn.functional.linear": [MATRIX, MATRIX, ROW],
     "burn.nn.functional.lstm": [(2, 1, 3), (1, 2), (1, 2), (8, 3), (8, 2), (8,), (8,)],
+    "burn.lerp": [MATRIX, ROW, ROW],
     "burn.logical_and": ["bool (3,)"] * 2,
     "burn.logical_or": ["bool (3,)"] * 2,
     "burn.logical_xor": ["bool (3,)"] * 2,

@@ -781,6 +781,6 @@ def nan_to_num(
 
 def _replaced(x: Tensor, values: list[float]) -> Tensor:
     nan, above, below = values
-    x = calls.where(calls.isnan(x), nan, x)
-    x = calls.where(calls.equal(x, math.inf), above, x)
-    return calls.where(calls.equal(x, -math.inf), below, x)
+    result = calls.where(calls.isnan(x), nan, x)
+    result = calls.where(calls.equal(x, math.inf), above, result)
+    return calls.where(calls.equal(x, -math.inf), below, result)

@@ -1,0 +1,156 @@
+"""Samples of special functions and what is made of them, and of transforms over two axes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Final
+
+import numpy as np
+
+from burn.dtype import Kind
+from burn.errors import ArgumentError, AxisError, DTypeError, OperandTypeError
+from burn.testing.arrays import SPECIAL, complexes, floats, integers
+from burn.testing.function_samples import call, function_calls, function_reference, wrong
+from burn.testing.op_samples import TESTED_DTYPE, Array
+
+_PROBABILITIES: Final = floats(2, 3, low=0.05, high=0.95)
+_POSITIVE: Final = floats(2, 3, low=0.5, high=3.0)
+
+for _name in ("erfc", "exp2", "i0", "sinc"):
+    function_calls(_name, call("a matrix", floats(2, 3)))
+for _name in ("cbrt", "digamma", "erfinv", "lgamma", "rsqrt"):
+    function_calls(_name, call("a matrix", _PROBABILITIES))
+for _name in ("heaviside", "xlogy"):
+    function_calls(
+        _name, call("matrices", floats(2, 3), _POSITIVE), call("a number", _POSITIVE, 2.0)
+    )
+function_calls(
+    "trunc_divide",
+    call("matrices", _POSITIVE, floats(2, 3, low=0.5, phase=0.8)),
+    call("integers", integers(4, low=1), integers(4, low=1, phase=0.7)),
+    call("a number", integers(4), 2),
+)
+function_calls(
+    "lerp",
+    call("matrices", floats(2, 3), floats(2, 3, phase=0.8), _PROBABILITIES),
+    call("numbers", floats(2, 3), 2.0, 0.75),
+)
+function_calls("logsumexp", call("rows", floats(2, 3), axis=1), call("all", floats(2, 3)))
+function_calls("logcumsumexp", call("rows", floats(2, 3), axis=1), call("a vector", floats(4)))
+function_calls(
+    "polygamma",
+    call("trigamma", 1, _POSITIVE),
+    call("order 0", 0, _POSITIVE),
+    errors=[
+        wrong("a negative order", ArgumentError, -1, _POSITIVE),
+        wrong("an order that is no integer", OperandTypeError, 1.5, _POSITIVE),
+    ],
+)
+function_calls(
+    "bitcast",
+    call("floats", floats(3), TESTED_DTYPE, kinds=Kind.FLOAT, differentiable=False),
+    call("integers", integers(3), TESTED_DTYPE, kinds=Kind.INTEGER, differentiable=False),
+    errors=[
+        wrong("another size", DTypeError, floats(3), "int8"),
+        wrong("to bool", DTypeError, floats(3), "bool"),
+    ],
+)
+
+
+@function_reference(
+    "logit",
+    samples=[
+        call("probabilities", _PROBABILITIES),
+        call("kept away from the ends", np.array([0.0, 0.3, 1.0, -2.0]), epsilon=0.125),
+        call("the ends", np.array([0.0, 1.0, 1.5, math.nan]), differentiable=False),
+    ],
+    errors=[wrong("an epsilon above 1/2", ArgumentError, _PROBABILITIES, epsilon=0.75)],
+)
+def _(x: Array, *, epsilon: float | None = None) -> Array:
+    x = x if epsilon is None else np.clip(x, epsilon, 1.0 - epsilon)
+    return np.where((x < 0.0) | (x > 1.0), math.nan, np.log(x) - np.log1p(-x))
+
+
+@function_reference(
+    "nan_to_num",
+    samples=[
+        call("special floats", SPECIAL, posinf=9.0, neginf=-2.0),
+        call("all replaced by numbers", SPECIAL, nan=1.5, posinf=2, neginf=3),
+        call("replaced by infinities", SPECIAL, nan=math.inf, posinf=math.nan, neginf=-math.inf),
+        call("numbers", floats(2, 3)),
+        call("integers", integers(4), nan=7.0),
+        call("complex", complexes(3) * np.array([1.0, math.inf, math.nan]), posinf=1, neginf=2),
+    ],
+    errors=[
+        wrong("text", OperandTypeError, floats(3), nan="0"),
+        wrong("a complex number", OperandTypeError, floats(3), posinf=1j),
+        wrong("no tensor", OperandTypeError, [1.0]),
+    ],
+)
+def _(
+    x: Array, *, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Array:
+    return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def _window(size: int, periodic: bool) -> Array:
+    """Numbers from -1 to 1, or a step below it."""
+    count = size if periodic else size - 1
+    return np.arange(size) * 2.0 / count - 1.0 if size > 1 else np.zeros(size)
+
+
+_SIZES: Final = [
+    call("periodic", 8),
+    call("symmetric", 5, periodic=False),
+    call("one", 1),
+    call("none", 0),
+]
+
+
+@function_reference(
+    "signal.bartlett_window",
+    samples=_SIZES,
+    errors=[wrong("a negative size", ArgumentError, -1)],
+)
+def _(size: int, *, periodic: bool = True) -> Array:
+    return 1.0 - np.abs(_window(size, periodic))
+
+
+@function_reference(
+    "signal.kaiser_window",
+    samples=[
+        *_SIZES,
+        call("of ones", 4, beta=0.0),
+        call("narrow", 9, beta=40.0),
+        call("even", 6, beta=-3.5),
+    ],
+    errors=[
+        wrong("a negative size", ArgumentError, -1),
+        wrong("a beta out of range", ArgumentError, 8, beta=81.0),
+    ],
+)
+def _(size: int, *, beta: float = 12.0, periodic: bool = True) -> Array:
+    height = np.sqrt(1.0 - _window(size, periodic) ** 2)
+    return np.i0(height * beta) / np.i0(beta)
+
+
+def _planar(name: str, *arrays: Array, errors: list[Any]) -> None:
+    function_calls(
+        f"fft.{name}",
+        *[call(f"{array.dtype.kind}{array.shape}", array) for array in arrays],
+        call("axes", arrays[0], axes=(0, 1)),
+        call("lengths", arrays[0], s=(2, 4), norm="ortho"),
+        errors=[wrong("a vector", AxisError, floats(4)), *errors],
+        needs_complex=True,
+    )
+
+
+_planar("fft2", complexes(2, 3, 4), floats(3, 4), errors=[])
+_planar("ifft2", complexes(2, 3, 4), floats(3, 4), errors=[])
+_planar("irfft2", complexes(2, 3, 4), floats(3, 4), errors=[])
+_planar(
+    "rfft2",
+    floats(2, 3, 4),
+    floats(3, 5),
+    errors=[wrong("complex", DTypeError, complexes(3, 4))],
+)
