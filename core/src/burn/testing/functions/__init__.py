@@ -9,6 +9,7 @@ from burn.testing.functions import (
     matrices as matrices,
     networks as networks,
     reductions as reductions,
+    special as special,
     statistical as statistical,
     tensor_methods as tensor_methods,
     windows as windows,
