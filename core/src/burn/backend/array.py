@@ -151,13 +151,17 @@ class ArrayBackend(Backend):
         return None
 
     def device_of(self, x: object) -> DeviceId | None:
-        """The device of the first type whose `native_device` is that of an array."""
+        """The device of the first type whose `native_device` is that of an array.
+
+        The first one for an array that has no device, as while a library traces a function.
+        """
         namespace = getattr(x, "__array_namespace__", None)
         if namespace is None or isinstance(x, type) or namespace() is not self.xp:
             return None
+        own = getattr(x, "device", None)
         for index in range(self.device_count(0)):
             device = DeviceId(0, index)
-            if self.native_device(device) in (None, x.device):  # type: ignore[attr-defined]  # of the standard
+            if own is None or self.native_device(device) in (None, own):
                 return device
         return None
 
