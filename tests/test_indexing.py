@@ -240,6 +240,47 @@ def test_scatter_and_its_gradients_are_those_of_torch(update, reduce):
     same(our_value.grad(gradients), value.grad.numpy())
 
 
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize(
+    ("update", "reduce"),
+    [("add", "sum"), ("multiply", "prod"), ("min", "amin"), ("max", "amax"), ("mean", "mean")],
+)
+def test_shorter_indices_and_values_scatter_as_in_torch(update, reduce, include_self):
+    index = np.array([[1, 0, 1], [1, 3, 0]])
+    values = filled((3, 4)) / 2
+    x, value = torch.tensor(BASE, requires_grad=True), torch.tensor(values, requires_grad=True)
+    expected = torch.scatter_reduce(
+        x, 1, torch.tensor(index), value[:2, :3], reduce, include_self=include_self
+    )
+    weights = filled((3, 4)) + 1
+    (expected * torch.tensor(weights)).sum().backward()
+    ours, our_value = leaf(BASE), leaf(values)
+    result = burn.scatter(
+        ours, tensor(index), our_value, axis=1, update=update, include_self=include_self
+    )
+    np.testing.assert_allclose(result.detach().numpy(), expected.detach(), rtol=1e-14)
+    gradients = (result * tensor(weights)).sum().backward()
+    np.testing.assert_allclose(ours.grad(gradients).numpy(), x.grad, rtol=1e-13)
+    np.testing.assert_allclose(our_value.grad(gradients).numpy(), value.grad, rtol=1e-13)
+
+
+def test_shorter_indices_gather_and_assign_as_in_torch():
+    index = np.array([[1, 0], [1, 3], [0, 0]])[:2]
+    base = torch.tensor(BASE)
+    same(burn.gather(tensor(BASE), tensor(index), axis=1), base.gather(1, torch.tensor(index)))
+    expected = base.scatter(1, torch.tensor(index)[:, ::2], 7.0)
+    same(burn.scatter(tensor(BASE), tensor(index)[:, ::2], 7.0, axis=1), expected)
+    expected = base.scatter_add(1, torch.tensor(index), base)
+    same(burn.scatter_add(tensor(BASE), tensor(index), tensor(BASE), axis=1), expected)
+
+
+def test_a_scatter_leaves_the_tensor_that_it_starts_from_alone():
+    x = tensor(BASE)
+    burn.scatter(x, tensor([[1]]), 9.0, axis=1)
+    burn.gather(x, tensor([[1]]), axis=1)[0, 0] = 9.0
+    same(x, BASE)
+
+
 def test_of_several_assignments_the_last_wins():
     x = np.zeros((3, 4))
     for position in np.ndindex(INDICES.shape):
@@ -316,6 +357,26 @@ def test_unique_elements_are_those_of_numpy(array):
     same(burn.unique_values(tensor(array)), expected.values)
     same(burn.unique_counts(tensor(array)).counts, expected.counts)
     same(burn.unique_inverse(tensor(array)).inverse_indices, expected.inverse_indices)
+
+
+def test_unique_slices_are_those_of_torch_and_have_gradients():
+    x = np.array([[1.0, 2.0, 1.0], [0.0, 5.0, 0.0], [1.0, 2.0, 1.0]])
+    for axis in (0, 1):
+        found = burn.unique(tensor(x), axis=axis, return_inverse=True, return_counts=True)
+        expected = torch.unique(torch.tensor(x), dim=axis, return_inverse=True, return_counts=True)
+        for ours, theirs in zip(found, expected, strict=True):
+            same(ours, theirs)
+    rows = leaf(x)
+    gradient = rows.grad(burn.unique(rows, axis=0).sum().backward())
+    same(gradient, [[1.0] * 3, [1.0] * 3, [0.0] * 3])
+
+
+def test_nan_is_unique_once_or_each_time():
+    x = tensor([[math.nan, 1.0], [math.nan, 1.0], [0.0, 1.0]])
+    assert burn.unique(x).shape == (3,)
+    assert burn.unique(x, equal_nan=False).shape == (4,)
+    assert burn.unique(x, axis=0).shape == (2, 2)
+    assert burn.unique(x, axis=0, equal_nan=False).shape == (3, 2)
 
 
 def test_every_nan_is_unique_and_values_have_gradients():

@@ -1,5 +1,6 @@
 """Random numbers as users draw them; the generator itself is in the conformance samples."""
 
+import itertools
 import math
 import threading
 
@@ -235,7 +236,77 @@ def test_weights_that_are_no_weights_are_refused(wrong, device):
         random.categorical(weights, 2).tolist()
 
 
+WEIGHTS = [0.1, 0.2, 0.3, 0.4]
+
+
+def test_a_choice_with_replacement_has_the_given_probabilities():
+    CPU.seed(1)
+    drawn = random.choice(4, (40, 100), p=burn.asarray(WEIGHTS, device=CPU))
+    counts = np.bincount(drawn.numpy().reshape(-1), minlength=4) / 4000
+    np.testing.assert_allclose(counts, WEIGHTS, atol=0.02)
+    counts = np.bincount(random.choice(4, 4000, device=CPU).numpy(), minlength=4) / 4000
+    np.testing.assert_allclose(counts, [0.25] * 4, atol=0.02)
+
+
+def test_a_choice_without_replacement_draws_from_what_is_left():
+    CPU.seed(2)
+    p = burn.asarray(WEIGHTS, device=CPU)
+    draw = burn.vmap(lambda _: random.choice(4, 2, replace=False, p=p))
+    pairs = draw(burn.zeros(4000, device=CPU)).numpy()
+    for first, second in itertools.permutations(range(4), 2):
+        expected = WEIGHTS[first] * WEIGHTS[second] / (1 - WEIGHTS[first])
+        found = np.mean((pairs == [first, second]).all(axis=1))
+        assert abs(found - expected) < 0.02
+    assert sorted(random.choice(50, 50, replace=False, device=CPU).tolist()) == list(range(50))
+    only = burn.asarray([0.0, 2.0, 0.0, 1.0], device=CPU)
+    assert sorted(random.choice(4, 2, replace=False, p=only).tolist()) == [1, 3]
+
+
+def test_a_choice_takes_slices_along_an_axis_and_has_gradients():
+    x = burn.asarray(np.arange(12.0).reshape(3, 4), device=CPU.autodiff()).require_grad()
+    drawn = random.choice(x, (2, 5), axis=1)
+    assert drawn.shape == (3, 2, 5)
+    gradient = x.grad(drawn.sum().backward())
+    assert gradient.sum().item() == 30.0
+    assert random.choice(x).shape == (4,)
+    assert random.choice(0, 0, device=CPU).shape == (0,)
+    for count in (1, (2, 3)):
+        with pytest.raises(burn.ArgumentError, match="nothing to draw from"):
+            random.choice(0, count, device=CPU)
+
+
+@pytest.mark.parametrize("device", ["torch/cpu", "opencl/cpu"])
+def test_choices_are_the_same_on_every_device(device):
+    def draw(device):
+        burn.random.seed(7, device=device)
+        p = burn.asarray(RANDOM_WEIGHTS, device=device)
+        return [
+            random.choice(100, 30, replace=False, p=p).tolist(),
+            random.choice(100, 30, replace=False, device=device).tolist(),
+            random.choice(100, 30, p=p).tolist(),
+            random.choice(100, 30, device=device).tolist(),
+        ]
+
+    try:
+        expected = draw(device)
+    except burn.DeviceUnavailableError as error:
+        pytest.skip(str(error))
+    assert draw("cpu") == expected
+
+
+RANDOM_WEIGHTS = np.random.default_rng(3).random(100).astype(np.float32)
+
+
+@pytest.mark.parametrize("wrong", [[1.0, -1.0, 1.0], [1.0, 0.0, 0.0], [1.0, math.nan, 1.0]])
+def test_too_few_weights_for_a_choice_without_replacement_are_refused(wrong):
+    with pytest.raises(burn.OutOfRangeError, match="a weight is"):
+        random.choice(3, 2, replace=False, p=burn.asarray(wrong, device=CPU)).tolist()
+
+
 FAILING = {
+    "more than there are": lambda: random.choice(3, 4, replace=False, device=CPU),
+    "weights of another length": lambda: random.choice(3, p=burn.ones(2, device=CPU)),
+    "another device": lambda: random.choice(burn.ones(2, device=CPU), device="torch/cpu"),
     "a negative length": lambda: random.uniform((2, -1), device=CPU),
     "a range that is empty": lambda: random.uniform(3, 2.0, 1.0, device=CPU),
     "no floats": lambda: random.uniform(3, dtype="int32", device=CPU),

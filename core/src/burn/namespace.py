@@ -66,6 +66,7 @@ from burn.errors import (
     WorkerError as WorkerError,
 )
 from burn.functions.calls import *
+from burn.functions.covariance import *
 from burn.functions.creation import *
 from burn.functions.cumulative import *
 from burn.functions.data_type import *
@@ -90,6 +91,7 @@ from burn.functions.elementwise.rounding import *
 from burn.functions.elementwise.special import *
 from burn.functions.elementwise.trigonometric import *
 from burn.functions.gradient import *
+from burn.functions.histograms import *
 from burn.functions.indexing import *
 from burn.functions.inspection import __array_namespace_info__ as __array_namespace_info__
 from burn.functions.interchange import *
@@ -98,6 +100,7 @@ from burn.functions.linear_algebra import *
 from burn.functions.log_sums import *
 from burn.functions.manipulation import *
 from burn.functions.median import *
+from burn.functions.nan_statistics import *
 from burn.functions.patterns import *
 from burn.functions.printing import (
     Closeness as Closeness,
@@ -106,6 +109,7 @@ from burn.functions.printing import (
     set_print_options as set_print_options,
 )
 from burn.functions.products import kron as kron
+from burn.functions.quantiles import *
 from burn.functions.rearranging import *
 from burn.functions.scattering import *
 from burn.functions.searching import *

@@ -1,7 +1,10 @@
 """Random numbers, the same on every backend for one seed."""
 
+from burn.functions import random as _random, sampling as _sampling
 from burn.functions.random import *
-from burn.functions.random import __all__
+from burn.functions.sampling import *
+
+__all__ = _random.__all__ + _sampling.__all__
 
 
 def __dir__() -> list[str]:

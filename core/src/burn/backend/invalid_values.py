@@ -17,12 +17,17 @@ __all__ = ["InvalidValue", "index_error", "invalid_value_index"]
 
 
 class InvalidValue(enum.IntEnum):
-    """What is invalid: a label, the blank as a label, a weight, or a probability."""
+    """What is invalid: a label, the blank as a label, a weight, a probability, and so on."""
 
     LABEL = 0
     BLANK = 1
     WEIGHT = 2
     PROBABILITY = 3
+    QUANTILE = 4
+    RANGE = 5
+    EDGES = 6
+    ALL_NAN = 7
+    FEW_WEIGHTS = 8
 
 
 def invalid_value_index(dtype: DType, value: InvalidValue) -> int:
@@ -45,6 +50,9 @@ def index_error(index: int, length: int) -> OutOfRangeError:
             hint="The targets are probabilities",
             operation="binary_cross_entropy_with_logits",
         )
+    if invalid is not None and invalid in _RULES:
+        rule, hint = _RULES[invalid]
+        return OutOfRangeError(rule, hint=hint)
     what = f"index {index}" if invalid is None else _LABELS[invalid]
     return OutOfRangeError(
         f"{what} is out of range for an axis of length {length}",
@@ -55,6 +63,19 @@ def index_error(index: int, length: int) -> OutOfRangeError:
 _LABELS: Final = {
     InvalidValue.LABEL: "a negative label, row or length",
     InvalidValue.BLANK: "the blank as a label",
+}
+_RULES: Final = {
+    InvalidValue.QUANTILE: ("q is not in [0, 1]", "The median is q = 0.5"),
+    InvalidValue.RANGE: (
+        "the elements have no finite range",
+        "Give range=(low, high), which leaves out NaN and infinities",
+    ),
+    InvalidValue.EDGES: ("the edges of bins are not in ascending order", "Sort them"),
+    InvalidValue.ALL_NAN: ("all elements of a slice are NaN", "Replace NaN before"),
+    InvalidValue.FEW_WEIGHTS: (
+        "a weight is negative or not finite, or fewer weights are positive than are drawn",
+        "Draw fewer elements, or with replacement",
+    ),
 }
 _BY_INDEX: Final = {
     invalid_value_index(dtype, value): value for dtype in (int32, int64) for value in InvalidValue

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from burn.dispatch import DispatchTensor, as_python
-from burn.errors import AxisError, DTypeError
+from burn.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from burn.functions import calls
 from burn.functions.common import Operand
-from burn.functions.creation import asarray
+from burn.functions.creation import arange, full
 from burn.functions.manipulation import broadcast_to
-from burn.functions.normalize import check_tensor, normalize_axis, number_dtype, rank_of
+from burn.functions.normalize import (
+    as_scalar,
+    check_tensor,
+    normalize_axis,
+    number_dtype,
+    rank_of,
+)
+from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -19,8 +26,6 @@ __all__ = [
     "gather_nd",
     "mask_fill",
     "put_along_axis",
-    "scatter",
-    "scatter_add",
     "scatter_nd",
     "select_add",
     "select_assign",
@@ -36,15 +41,15 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     ----------
     x : Tensor
         Any tensor.
-    indices : Tensor, shape (N,)
-        Integers in [-n, n), where n is the length of the axis.
+    indices : Tensor
+        Integers in [-n, n), where n is the length of the axis; of any shape.
     axis : int, optional
         The axis, which may be left out for a 1-d tensor.
 
     Returns
     -------
     Tensor
-        The slices, joined along `axis`.
+        The slices: the axes of `indices` replace `axis`.
 
     Raises
     ------
@@ -59,13 +64,20 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
     >>> x = burn.asarray([10, 20, 30], device="cpu")
     >>> burn.take(x, burn.asarray([0, -1, 0], device="cpu")).tolist()
     [10, 30, 10]
+    >>> burn.take(x, burn.asarray([[0, 1], [2, 2]], device="cpu")).tolist()
+    [[10, 20], [30, 30]]
     """
     if axis is None:
         if rank_of(x, "take") != 1:
             raise AxisError(f"a tensor of shape {x.shape} needs an axis", operation="take")
         axis = 0
     number = normalize_axis(x, axis, "take")
-    return calls.select(x, indices, axis=number)
+    if not isinstance(indices, DispatchTensor):
+        check_tensor(indices, "indices", "take")
+    if len(indices.primitive.shape) == 1:  # as it nearly always is
+        return calls.select(x, indices, axis=number)
+    result = calls.select(x, indices.reshape((-1,)), axis=number)
+    return result.reshape((*x.shape[:number], *indices.shape, *x.shape[number + 1 :]), copy=True)
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -113,44 +125,6 @@ def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     return calls.gather(x, indices, axis=number)
 
 
-def scatter_add(x: Tensor, indices: Tensor, value: Tensor, /, *, axis: int) -> Tensor:
-    """`x` with each element of `value` added at an index along an axis.
-
-    Repeated indices add up. For two axes and ``axis=0`` the result starts as `x`, and then
-    ``output[indices[i, j], j] += value[i, j]``.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-    indices : Tensor
-        Integers in [-n, n). Its shape may differ from that of `x` along `axis`.
-    value : Tensor
-        Numbers to add, of the shape of `indices`.
-    axis : int
-        The axis that is indexed.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`.
-
-    Raises
-    ------
-    OutOfRangeError
-        If an index is not in [-n, n); on an asynchronous device at the next read.
-
-    Examples
-    --------
-    >>> import burn
-    >>> x, value = burn.zeros(3, device="cpu"), burn.ones(3, device="cpu")
-    >>> burn.scatter_add(x, burn.asarray([0, 2, 2], device="cpu"), value, axis=0).tolist()
-    [1.0, 0.0, 2.0]
-    """
-    number = normalize_axis(x, axis, "scatter_add")
-    return calls.scatter_add(x, indices, value, axis=number)
-
-
 def select_add(x: Tensor, indices: Tensor, value: Tensor, /, *, axis: int) -> Tensor:
     """`x` with slices of `value` added at indices along an axis; repeated indices add up.
 
@@ -184,51 +158,6 @@ def select_add(x: Tensor, indices: Tensor, value: Tensor, /, *, axis: int) -> Te
     """
     number = normalize_axis(x, axis, "select_add")
     return calls.select_add(x, indices, value, axis=number)
-
-
-def scatter(
-    x: Tensor, indices: Tensor, value: Tensor, /, *, axis: int, update: str = "assign"
-) -> Tensor:
-    """`x` updated with each element of `value` at an index along an axis.
-
-    For two axes and ``axis=0`` the result starts as `x`, and then
-    ``output[indices[i, j], j] = value[i, j]``, or another update.
-
-    Parameters
-    ----------
-    x : Tensor
-        Any tensor.
-    indices : Tensor
-        Integers in [-n, n). Its shape may differ from that of `x` along `axis`.
-    value : Tensor
-        A value for each index.
-    axis : int
-        The axis that is indexed.
-    update : {"assign", "add", "multiply", "min", "max"}
-        How an element and a value combine. Of several values assigned at one index the last one in
-        row-major order wins; the other updates combine all of them.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`.
-
-    Raises
-    ------
-    OutOfRangeError
-        If an index is not in [-n, n); on an asynchronous device at the next read.
-
-    Examples
-    --------
-    >>> import burn
-    >>> x = burn.zeros(3, device="cpu")
-    >>> indices = burn.asarray([0, 2, 2], device="cpu")
-    >>> value = burn.asarray([1.0, 2.0, 3.0], device="cpu")
-    >>> burn.scatter(x, indices, value, axis=0).tolist()
-    [1.0, 0.0, 3.0]
-    """
-    number = normalize_axis(x, axis, "scatter")
-    return calls.scatter(x, indices, value, axis=number, update=update)
 
 
 def put_along_axis(x: Tensor, indices: Tensor, values: Operand, /, *, axis: int) -> Tensor:
@@ -271,10 +200,9 @@ def put_along_axis(x: Tensor, indices: Tensor, values: Operand, /, *, axis: int)
         spread = (*x.shape[:number], indices.shape[number], *x.shape[number + 1 :])
         indices = indices if indices.shape == spread else broadcast_to(indices, spread)
     if not isinstance(values, DispatchTensor):
-        values = asarray(as_python(values), dtype=number_dtype(x), device=x.device)
-    return scatter(
-        x, indices, broadcast_to(values.astype(number_dtype(x)), indices.shape), axis=number
-    )
+        values = number_like(values, x, "values", "put_along_axis")
+    values = broadcast_to(values.astype(number_dtype(x)), indices.shape)
+    return calls.scatter(x, indices, values, axis=number, update="assign")
 
 
 def select_assign(
@@ -316,7 +244,16 @@ def select_assign(
     return calls.select_assign(x, indices, value, axis=number, update=update)
 
 
-def gather_nd(x: Tensor, indices: Tensor, /) -> Tensor:
+def number_like(value: Any, x: Tensor, name: str, operation: str) -> Tensor:
+    """A number as a 0-d tensor in the dtype and on the device of another one."""
+    number = as_python(value)
+    if not isinstance(number, (bool, int, float, complex)):
+        check_tensor(value, name, operation)
+    dtype = number_dtype(x)
+    return full((), as_scalar(number, dtype, operation), dtype=dtype, device=x.device)
+
+
+def gather_nd(x: Tensor, indices: Tensor, /, *, batch_dims: int = 0) -> Tensor:
     """One part of `x` for each row of indices, which index its first axes.
 
     Parameters
@@ -324,17 +261,26 @@ def gather_nd(x: Tensor, indices: Tensor, /) -> Tensor:
     x : Tensor
         Any tensor.
     indices : Tensor, shape (..., K)
-        Integers in [-n, n), one for each of the first K axes.
+        Integers in [-n, n), one for each of the first K axes, or of the first K after the
+        `batch_dims`.
+    batch_dims : int
+        The number of leading axes that `x` and `indices` share: each of their parts is indexed by
+        its own indices.
 
     Returns
     -------
     Tensor
-        ``output[i, j, ...] = x[indices[i, j, 0], indices[i, j, 1], ...]``.
+        ``output[i, j, ...] = x[indices[i, j, 0], indices[i, j, 1], ...]``; with one batch axis
+        ``output[i, j, ...] = x[i, indices[i, j, 0], indices[i, j, 1], ...]``.
 
     Raises
     ------
+    ArgumentError
+        If `batch_dims` is negative, or not less than the rank of `indices`.
     OutOfRangeError
         If an index is not in [-n, n); on an asynchronous device at the next read.
+    ShapeError
+        If the batch axes differ, or a row has more indices than there are axes.
 
     Examples
     --------
@@ -342,9 +288,35 @@ def gather_nd(x: Tensor, indices: Tensor, /) -> Tensor:
     >>> x = burn.asarray([[1, 2], [3, 4]], device="cpu")
     >>> burn.gather_nd(x, burn.asarray([[0, 1], [1, 0]], device="cpu")).tolist()
     [2, 3]
+    >>> burn.gather_nd(x, burn.asarray([[0], [1]], device="cpu"), batch_dims=1).tolist()
+    [1, 4]
     """
     check_tensor(x, "x", "gather_nd")
-    return calls.gather_nd(x, indices)
+    count = as_integer(batch_dims, "batch_dims", "gather_nd", least=0)
+    if not count:
+        return calls.gather_nd(x, indices)
+    check_tensor(indices, "indices", "gather_nd")
+    if count >= indices.ndim:
+        raise ArgumentError(
+            f"batch_dims is {count} for indices of shape {indices.shape}",
+            hint="The last axis has the indices",
+            operation="gather_nd",
+        )
+    lengths = indices.shape[:count]
+    if x.shape[:count] != lengths:
+        raise ShapeError(
+            f"the first {count} axes of {x.shape} and of indices {indices.shape} differ",
+            hint="Batch axes have equal lengths",
+            operation="gather_nd",
+        )
+    indices = indices.astype(x.device.settings.int_dtype)
+    rows = []  # the index along each batch axis, for each row of indices
+    for axis, length in enumerate(lengths):
+        column = [1] * indices.ndim
+        column[axis] = length
+        index = arange(length, dtype=indices.dtype, device=indices.device)
+        rows.append(broadcast_to(index.reshape(tuple(column)), (*indices.shape[:-1], 1)))
+    return calls.gather_nd(x, calls.concat([*rows, indices], axis=indices.ndim - 1))
 
 
 def scatter_nd(x: Tensor, indices: Tensor, value: Tensor, /, *, update: str = "assign") -> Tensor:

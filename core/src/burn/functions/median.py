@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from burn.errors import ShapeError
+from burn.functions._rows import kept_shape, rows_over
 from burn.functions.common import Axis
 from burn.functions.elementwise import isnan
 from burn.functions.indexing import take_along_axis
@@ -55,18 +55,15 @@ def median(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor
     keepdims = as_flag(keepdims, "keepdims", "median")
     x = x if x.dtype.is_float else x.astype(x.device.settings.float_dtype)
     x = numbers_of(x)
-    kept = [number for number in range(x.ndim) if number not in axes]
-    lengths = tuple([x.shape[number] for number in kept])
-    count = math.prod([x.shape[number] for number in axes])
-    rows = sort(x.permute_dims((*kept, *axes)).reshape((*lengths, count)))
+    rows = sort(rows_over(x, axes))
+    count = rows.shape[-1]
     result = mean(rows[..., max(count - 1, 0) // 2 : count // 2 + 1], axis=-1)
     if count:
         largest = rows[..., -1]  # NaN sorts last
         result = where(isnan(largest), largest, result)
     if not keepdims:
         return result
-    shape = tuple([1 if number in axes else length for number, length in enumerate(x.shape)])
-    return result.reshape(shape, copy=True)
+    return result.reshape(kept_shape(x.shape, axes, keepdims=True), copy=True)
 
 
 @reduction

@@ -9,11 +9,13 @@ from burn.dispatch import DispatchTensor
 from burn.errors import ShapeError
 from burn.functions import calls
 from burn.functions.common import Axis, Operand
-from burn.functions.creation import asarray
+from burn.functions.creation import asarray, full
 from burn.functions.data_type import result_type
+from burn.functions.elementwise import isnan
 from burn.functions.indexing import take_along_axis
 from burn.functions.normalize import (
     as_flag,
+    as_scalar,
     check_choice,
     check_tensor,
     normalize_axes,
@@ -21,6 +23,7 @@ from burn.functions.normalize import (
     rank_of,
     reduction,
 )
+from burn.functions.quantization import numbers_of
 from burn.functions.views import independent
 from burn.ops.arguments import as_python
 
@@ -255,14 +258,14 @@ def searchsorted(
 
     Parameters
     ----------
-    x1 : Tensor, shape (N,)
-        Vector in ascending order; NaN comes last.
+    x1 : Tensor, shape (N,) or (..., N)
+        Vector in ascending order, or rows, each in ascending order; NaN comes last.
     x2 : Tensor or number
-        The elements to insert.
+        The elements to insert; into rows, those of shape (..., M) have a row for each.
     side : {"left", "right"}
         Which index among equal elements: the first, or the one after the last.
-    sorter : Tensor, shape (N,), optional
-        Indices that bring `x1` into ascending order, as `argsort` gives them.
+    sorter : Tensor, optional
+        In the shape of `x1`: indices that bring it into ascending order, as `argsort` gives them.
 
     Returns
     -------
@@ -273,23 +276,62 @@ def searchsorted(
     ------
     ArgumentError
         If `side` is another string.
+    ShapeError
+        If `x1` is a number, or the axes of `x1` and `x2` before the last one have other lengths.
 
     Examples
     --------
     >>> import burn
     >>> burn.searchsorted(burn.asarray([1, 3, 5], device="cpu"), 3, side="right").item()
     2
+    >>> rows = burn.asarray([[1, 3, 5], [2, 4, 6]], device="cpu")
+    >>> burn.searchsorted(rows, burn.asarray([[4], [4]], device="cpu")).tolist()
+    [[2], [1]]
     """
     check_tensor(x1, "x1", "searchsorted")
     check_choice(side, ("left", "right"), "side", "searchsorted")
     if not isinstance(x2, DispatchTensor):
         number = as_python(x2)
-        dtype = result_type(x1, number) if isinstance(number, (int, float)) else None
-        x2 = asarray(number, dtype=dtype, device=x1.device)
+        if not isinstance(number, (bool, int, float)):
+            check_tensor(x2, "x2", "searchsorted")
+        dtype = result_type(x1, number)
+        scalar = as_scalar(number, dtype, "searchsorted")
+        x2 = full((), scalar, dtype=dtype, device=x1.device)
     if sorter is not None:
-        x1 = take_along_axis(x1, sorter, axis=0)
+        x1 = take_along_axis(x1, sorter, axis=-1)
+    if x1.ndim > 1:
+        return _search_rows(numbers_of(x1), numbers_of(x2), right=side == "right")
     dtype = x1.device.settings.int_dtype
     return calls.searchsorted(x1, x2, right=side == "right", dtype=dtype)
+
+
+def _search_rows(x1: Tensor, x2: Tensor, *, right: bool) -> Tensor:
+    """Binary search in each row for the elements of another one."""
+    if x1.shape[:-1] != x2.shape[:-1]:
+        raise ShapeError(
+            f"x1 of shape {x1.shape} has no row for each of x2 of shape {x2.shape}",
+            hint="All lengths but the last must be equal; broadcast_to() repeats rows",
+            operation="searchsorted",
+        )
+    wanted = result_type(x1, x2)
+    x1, x2 = x1.astype(wanted), x2.astype(wanted)
+    length = x1.shape[-1]
+    dtype = x1.device.settings.int_dtype
+    low = full(x2.shape, 0, dtype=dtype, device=x1.device)
+    high = full(x2.shape, length, dtype=dtype, device=x1.device)
+    for _ in range(length.bit_length()):
+        middle = (low + high) >> 1
+        active = low < high
+        found = take_along_axis(x1, where(active, middle, 0), axis=-1)
+        beyond = active & (~_before(x2, found) if right else _before(found, x2))
+        low, high = where(beyond, middle + 1, low), where(active & ~beyond, middle, high)
+    return low
+
+
+def _before(x1: Tensor, x2: Tensor) -> Tensor:
+    """Whether elements come before others in a sort: NaN comes last."""
+    less = x1 < x2
+    return less | (isnan(x2) & ~isnan(x1)) if x1.dtype.is_float else less
 
 
 def where(condition: Tensor, x1: Operand, x2: Operand, /) -> Tensor:

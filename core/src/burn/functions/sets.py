@@ -1,10 +1,12 @@
-"""Distinct elements (chapter "Set Functions" of the array API standard).
+"""Distinct elements (chapter "Set Functions" of the array API standard, and its like).
 
-Their number depends on the data, which are read for it. Each NaN is distinct from all others.
+Their number depends on the data, which are read for it. In the functions of the standard each NaN
+is distinct from all others.
 """
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burn.dispatch import DispatchTensor
@@ -15,7 +17,7 @@ from burn.functions.creation import full
 from burn.functions.data_type import result_type
 from burn.functions.elementwise import equal, logical_not, minimum
 from burn.functions.indexing import take
-from burn.functions.normalize import as_flag, check_any_tensor, check_tensor
+from burn.functions.normalize import as_flag, check_any_tensor, check_tensor, normalize_axis
 from burn.functions.quantization import numbers_of
 from burn.functions.searching import searchsorted
 from burn.functions.sorting import sort
@@ -24,7 +26,7 @@ from burn.functions.utility import any
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["isin", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+__all__ = ["isin", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
 
 
 class UniqueAll(NamedTuple):
@@ -151,6 +153,91 @@ def unique_values(x: Tensor, /) -> Tensor:
     [1, 3]
     """
     return _unique(x, "unique_values").values  # type: ignore[no-any-return]  # a Tensor
+
+
+def unique(
+    x: Tensor,
+    /,
+    *,
+    axis: int | None = None,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    equal_nan: bool = True,
+) -> Tensor | tuple[Tensor, ...]:
+    """Distinct elements, or distinct slices along an axis, in ascending order.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype.
+    axis : int, optional
+        The axis whose slices are compared, in lexicographic order of their elements; all elements
+        by default.
+    return_index : bool
+        Whether to return the index of the first of each, too.
+    return_inverse : bool
+        Whether to return for each element, or slice, its index among the distinct ones, too.
+    return_counts : bool
+        Whether to return how often each occurs, too.
+    equal_nan : bool
+        Whether NaN equals NaN, also within slices (where NumPy never has it so). The functions
+        `unique_all`, `unique_counts`, `unique_inverse` and `unique_values` of the standard count
+        each NaN as distinct.
+
+    Returns
+    -------
+    values : Tensor
+        The distinct elements as a vector, or the slices joined along `axis`. NaN is largest.
+    indices : Tensor, shape (N,), optional
+        Their indices along the axis, or among all elements in row-major order.
+    inverse_indices : Tensor, optional
+        In the shape of `x`; for slices a vector.
+    counts : Tensor, shape (N,), optional
+        The number of times each occurs.
+
+    Raises
+    ------
+    AxisError
+        If `x` has no such axis.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[1, 2], [0, 5], [1, 2]], device="cpu")
+    >>> rows, counts = burn.unique(x, axis=0, return_counts=True)
+    >>> rows.tolist(), counts.tolist()
+    ([[0, 5], [1, 2]], [1, 2])
+    >>> burn.unique(x).tolist()
+    [0, 1, 2, 5]
+    """
+    check_tensor(x, "x", "unique")
+    wanted = [
+        as_flag(value, name, "unique")
+        for name, value in (
+            ("return_index", return_index),
+            ("return_inverse", return_inverse),
+            ("return_counts", return_counts),
+        )
+    ]
+    equal_nan = as_flag(equal_nan, "equal_nan", "unique")
+    x = numbers_of(x)
+    if axis is None:
+        number, parts = 0, x.reshape((x.size,))
+        rows = parts.reshape((x.size, 1))
+    else:
+        number, parts = normalize_axis(x, axis, "unique"), x
+        others = [one for one in range(x.ndim) if one != number]
+        width = math.prod([x.shape[one] for one in others])
+        rows = x.permute_dims((number, *others)).reshape((x.shape[number], width))
+    dtype = x.device.settings.int_dtype
+    indices, inverse, counts = calls.unique_rows_indices(rows, equal_nan=equal_nan, dtype=dtype)
+    values = calls.select(parts, indices, axis=number)
+    if axis is None:
+        inverse = inverse.reshape(x.shape, copy=True)
+    found = (indices, inverse, counts)
+    chosen = [one for one, is_wanted in zip(found, wanted, strict=True) if is_wanted]
+    return (values, *chosen) if chosen else values
 
 
 def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:

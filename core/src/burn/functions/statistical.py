@@ -8,29 +8,29 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burn.dtype import DType, Kind, int64, uint32, uint64
-from burn.errors import ShapeError
 from burn.functions import calls
+from burn.functions._spread import accumulation_dtype, finite_correction, given_mean, root
 from burn.functions.common import Axis, DTypeLike
 from burn.functions.elementwise import abs
 from burn.functions.normalize import (
     as_dtype,
     as_flag,
+    as_float,
     normalize_axes,
-    rank_of,
     reduction,
 )
-from burn.ops.arguments import real_number
+from burn.functions.quantization import numbers_of
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = [
-    "cov",
     "max",
     "max_abs",
     "mean",
     "min",
     "prod",
+    "ptp",
     "std",
     "sum",
     "var",
@@ -273,7 +273,13 @@ def max_abs(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
 
 @reduction
 def var(
-    x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
+    x: Tensor,
+    /,
+    *,
+    axis: Axis = None,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    mean: Tensor | None = None,
 ) -> Tensor:
     """Variance: the sum of squared distances from the mean, over ``n - correction``.
 
@@ -287,6 +293,8 @@ def var(
         What the number of elements is reduced by; 1 for an unbiased estimate (Bessel).
     keepdims : bool
         Whether the reduced axes stay, with length 1.
+    mean : Tensor, optional
+        The mean to measure from, as `mean` gives it with ``keepdims=True``; it has a gradient too.
 
     Returns
     -------
@@ -297,6 +305,8 @@ def var(
     ------
     AxisError
         If `x` has no such axis.
+    ShapeError
+        If the mean does not broadcast to the shape of `x`.
 
     Examples
     --------
@@ -304,12 +314,20 @@ def var(
     >>> burn.var(burn.asarray([1.0, 2.0, 3.0], device="cpu"), correction=1).item()
     1.0
     """
-    return _variance_or_deviation(calls.var, x, axis, correction, keepdims, "var")
+    if mean is None:
+        return _variance_or_deviation(calls.var, x, axis, correction, keepdims, "var")
+    return _variance_around(x, mean, axis, correction, keepdims, "var")
 
 
 @reduction
 def std(
-    x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
+    x: Tensor,
+    /,
+    *,
+    axis: Axis = None,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    mean: Tensor | None = None,
 ) -> Tensor:
     """Standard deviation, the square root of `var`. Where it is 0, its gradient is 0 too.
 
@@ -323,6 +341,8 @@ def std(
         What the number of elements is reduced by; 1 for an unbiased variance (Bessel).
     keepdims : bool
         Whether the reduced axes stay, with length 1.
+    mean : Tensor, optional
+        The mean to measure from, as `mean` gives it with ``keepdims=True``; it has a gradient too.
 
     Returns
     -------
@@ -333,6 +353,8 @@ def std(
     ------
     AxisError
         If `x` has no such axis.
+    ShapeError
+        If the mean does not broadcast to the shape of `x`.
 
     Examples
     --------
@@ -340,7 +362,9 @@ def std(
     >>> burn.std(burn.asarray([1.0, 5.0], device="cpu")).item()
     2.0
     """
-    return _variance_or_deviation(calls.std, x, axis, correction, keepdims, "std")
+    if mean is None:
+        return _variance_or_deviation(calls.std, x, axis, correction, keepdims, "std")
+    return root(_variance_around(x, mean, axis, correction, keepdims, "std"))
 
 
 class VarianceAndMean(NamedTuple):
@@ -390,45 +414,40 @@ def var_mean(
     return VarianceAndMean(variance, mean(x, axis=axis, keepdims=keepdims))
 
 
-def cov(x: Tensor, /, *, correction: float = 1.0, rowvar: bool = True) -> Tensor:
-    """Covariance of variables over observations.
+@reduction
+def ptp(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
+    """Distance from the smallest element to the largest ("peak to peak"). NaN propagates.
 
     Parameters
     ----------
-    x : Tensor, shape (variables, observations)
-        Real tensor; a vector has the observations of one variable.
-    correction : float
-        What the number of observations is reduced by in the divisor.
-    rowvar : bool
-        Whether the variables are the rows; otherwise they are the columns.
+    x : Tensor
+        Real tensor.
+    axis : int, tuple of int or None
+        Axes to search; None for all.
+    keepdims : bool
+        Whether the searched axes stay, with length 1.
 
     Returns
     -------
-    Tensor, shape (variables, variables)
-        0-d for one variable, like NumPy's.
+    Tensor
+        ``max - min``, in the dtype of `x`, without the searched axes. Integers wrap, as in NumPy.
 
     Raises
     ------
+    AxisError
+        If `x` has no such axis.
     ShapeError
-        If `x` is neither a vector nor a matrix.
+        If there are no elements to choose from.
 
     Examples
     --------
     >>> import burn
-    >>> burn.cov(burn.asarray([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]], device="cpu")).tolist()
-    [[1.0, 2.0], [2.0, 4.0]]
+    >>> burn.ptp(burn.asarray([[1.0, 5.0], [3.0, 4.0]], device="cpu"), axis=1).tolist()
+    [4.0, 1.0]
     """
-    rank = rank_of(x, "cov")
-    if rank not in (1, 2):
-        raise ShapeError(f"x must be a vector or a matrix, not of shape {x.shape}", operation="cov")
-    in_rows = as_flag(rowvar, "rowvar", "cov")
-    rows = x.reshape((1, -1)) if rank == 1 else x if in_rows else x.permute_dims((1, 0))
-    if not rows.dtype.is_float:
-        rows = rows.astype(x.device.settings.float_dtype)
-    distance = rows - mean(rows, axis=1, keepdims=True)
-    divisor = builtins.max(rows.shape[1] - _finite(correction, "cov"), 0.0)
-    result = distance @ distance.permute_dims((1, 0)) / divisor
-    return result.reshape((), copy=True) if result.shape == (1, 1) else result
+    axes = normalize_axes(x, axis, "ptp")
+    keepdims = as_flag(keepdims, "keepdims", "ptp")
+    return max(x, axis=axes, keepdims=keepdims) - min(x, axis=axes, keepdims=keepdims)
 
 
 def as_numeric(x: Tensor) -> Tensor:
@@ -461,8 +480,20 @@ def _variance_or_deviation(
 ) -> Tensor:
     axes = normalize_axes(x, axis, operation)
     keepdims = as_flag(keepdims, "keepdims", operation)
-    return function(x, axis=axes, keepdims=keepdims, correction=_finite(correction, operation))
+    correction = finite_correction(correction, operation)
+    return function(x, axis=axes, keepdims=keepdims, correction=correction)
 
 
-def _finite(correction: float, operation: str) -> float:
-    return real_number(correction, "correction", operation, above=-math.inf, below=math.inf)
+def _variance_around(
+    x: Tensor, mean: Tensor, axis: Axis, correction: float, keepdims: bool, operation: str
+) -> Tensor:
+    """The sum of squared distances from a given mean, over ``n - correction``."""
+    axes = normalize_axes(x, axis, operation)
+    keepdims = as_flag(keepdims, "keepdims", operation)
+    correction = finite_correction(correction, operation)
+    x = numbers_of(as_float(x, operation))
+    wide = accumulation_dtype(x)
+    distance = x.astype(wide) - given_mean(mean, x.shape, operation).astype(wide)
+    count = math.prod([x.shape[number] for number in axes])
+    total = sum(distance * distance, axis=axes, keepdims=keepdims)
+    return (total / builtins.max(count - correction, 0.0)).astype(x.dtype)

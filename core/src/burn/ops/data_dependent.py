@@ -10,7 +10,7 @@ import numpy as np
 from burn.dtype import DType
 from burn.errors import ArgumentError, ShapeError
 from burn.ops.op import Tag, op
-from burn.ops.signature import AnyOperand, IndexOperand, Meta, Primitive, TargetDType
+from burn.ops.signature import AnyOperand, Flag, IndexOperand, Meta, Primitive, TargetDType
 from burn.ops.sorting import check_index_dtype
 from burn.ops.table import OpTable
 from burn.tensor_data import TensorData
@@ -64,6 +64,54 @@ def _(ops: OpTable, x: Primitive, *, dtype: DType) -> tuple[Primitive, Primitive
         ops.backend.from_data(TensorData(one.astype(dtype.numpy)), ops.device) for one in found
     ]
     return indices, inverse, counts
+
+
+@op(_INDICES, outputs=("indices", "inverse", "counts"))
+def unique_rows_indices(
+    x: AnyOperand, *, equal_nan: Flag = False, dtype: TargetDType
+) -> tuple[Meta, Meta, Meta]:
+    """Indices of the distinct rows of a matrix in lexicographic order, and how often each occurs.
+
+    The outputs are those of `unique_indices`, for rows. NaN is larger than everything, and equals
+    itself if `equal_nan`. Zeros of both signs are equal; complex numbers are in the order of their
+    real parts, and then of their imaginary ones.
+    """
+    _check_matrix(x.shape)
+    check_index_dtype(dtype)
+    some = Meta((None,), dtype)  # type: ignore[arg-type]  # known at run time alone
+    return some, Meta(x.shape[:1], dtype), some
+
+
+@unique_rows_indices.on_host
+def _(
+    ops: OpTable, x: Primitive, *, equal_nan: bool = False, dtype: DType
+) -> tuple[Primitive, Primitive, Primitive]:
+    array = ops.backend.to_data(x).array
+    _check_matrix(array.shape)
+    if array.dtype.kind == "V":  # bfloat16: NumPy orders it as float32, which holds every value
+        array = array.astype(np.float32)
+    count, width = array.shape
+    # The last key is the first to order by; a row of nothing equals all others.
+    order = np.lexsort(array.T[::-1]) if width else np.arange(count)
+    ordered = array[order]
+    is_new = np.ones(count, bool)
+    same = ordered[1:] == ordered[:-1]
+    if equal_nan:
+        same |= np.isnan(ordered[1:]) & np.isnan(ordered[:-1])
+    is_new[1:] = ~same.all(axis=1)
+    inverse = np.empty(count, np.int64)
+    inverse[order] = np.cumsum(is_new) - 1
+    starts = np.flatnonzero(is_new)
+    found = (order[is_new], inverse, np.diff(starts, append=count))
+    indices, inverse, counts = [
+        ops.backend.from_data(TensorData(one.astype(dtype.numpy)), ops.device) for one in found
+    ]
+    return indices, inverse, counts
+
+
+def _check_matrix(shape: tuple[int, ...]) -> None:
+    if len(shape) != 2:
+        raise ShapeError(f"x must be a matrix, not of shape {shape}", hint="Reshape it")
 
 
 @op(_INDICES)

@@ -320,19 +320,18 @@ def _flattened(ops: OpTable, x: Primitive, indices: Primitive) -> tuple[Primitiv
     total, count = size(shape[:depth]), size(lead)
     counting = index_dtype(ops)
     rows = ops.reshape(indices, shape=(count, depth))
-    flat = ops.full(shape=(count, 1), fill_value=0, dtype=counting)
-    wrong = ops.less(flat, 0)
+    zero = ops.full(shape=(1,), fill_value=0, dtype=counting)
+    flat = ops.full(shape=(count,), fill_value=0, dtype=counting)
     for axis in range(depth):
-        index = narrow(ops, rows, 1, axis, 1)
         length = shape[axis]
+        index = ops.reshape(narrow(ops, rows, 1, axis, 1), shape=(count,))
+        # Reading one of so many zeros reports an index out of range: the flat one might be in it.
+        fault = ops.select(ops.expand(zero, shape=(length,)), index, axis=0)
         front = wrap_negative_indices(ops, index, length)
-        outside = ops.bitwise_or(ops.less(front, 0), ops.greater_equal(front, length))
-        wrong = ops.bitwise_or(wrong, outside)
+        front = ops.maximum(ops.minimum(front, length - 1), fault)
         flat = ops.add(ops.multiply(flat, length), front)
-    # Together an index that is too large and one that is too small may give a flat index in range.
-    flat = ops.where(wrong, total, flat)
     lines = ops.reshape(x, shape=(total, size(shape[depth:])))
-    return lines, ops.reshape(flat, shape=(count,))
+    return lines, flat
 
 
 def _parts(shape: Shape, indices: Shape) -> Shape:

@@ -119,8 +119,8 @@ class Trial:
         def replace(value: Any) -> Any:
             return self.dtype if value is TESTED_DTYPE else map_arguments(function, value)
 
-        keywords = {name: replace(value) for name, value in self.one.keywords.items()}
-        return [replace(value) for value in self.one.arguments], keywords
+        arguments = [replace(value) for value in self.one.arguments]  # in the order of `arrays_in`
+        return arguments, {name: replace(value) for name, value in self.one.keywords.items()}
 
     def tensor(self, array: Array) -> Tensor:
         """A tensor for an array of the call, in its layout."""
@@ -129,7 +129,10 @@ class Trial:
 
     def run(self, replace: Callable[[Array], Any] | None = None) -> Any:
         """Call the function; `replace` gives the tensor for each array."""
-        arguments, keywords = self.map(self.tensor if replace is None else replace)
+        return self.made(*self.map(self.tensor if replace is None else replace))
+
+    def made(self, arguments: Sequence[Any], keywords: dict[str, Any]) -> Any:
+        """Call the function with these arguments."""
         if "device" not in keywords and needs_device(self.samples.name, self.one):
             keywords["device"] = self.device
         with _seeded(self.device):

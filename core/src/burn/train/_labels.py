@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from burn.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
 from burn.functions.creation import ones, zeros
 from burn.functions.elementwise import clip, logical_and
-from burn.functions.indexing import scatter_add
 from burn.functions.normalize import normalize_axis
+from burn.functions.scattering import scatter_add
 from burn.functions.searching import argmax, where
 from burn.ops.arguments import as_integer
 

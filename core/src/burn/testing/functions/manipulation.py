@@ -48,14 +48,8 @@ for _name in ("tril", "triu"):
 for _name in ("linalg.diag", "linalg.diagonal", "linalg.trace"):
     function_calls(_name, call("a matrix", _M), call("a diagonal above", _M, offset=1))
 
-function_calls("take", call("rows", _M, _INDICES, axis=0), call("of a vector", floats(4), _INDICES))
 function_calls("take_along_axis", call("rows", _M, np.array([[0, 2, 1, 0]]), axis=0))
 function_calls("put_along_axis", call("rows", _M, np.array([[0, 2, 1, 0]]), floats(1, 4), axis=0))
-function_calls("gather_nd", call("rows", _M, np.array([[0], [2]])))
-function_calls(
-    "scatter", call("rows", _M, np.array([[0, 2, 1, 0]]), floats(1, 4), axis=0, update="add")
-)
-function_calls("scatter_add", call("rows", _M, np.array([[0, 2, 1, 0]]), floats(1, 4), axis=0))
 function_calls("scatter_nd", call("rows", _M, np.array([[0], [2]]), floats(2, 4), update="add"))
 function_calls("select_add", call("rows", _M, _INDICES, floats(2, 4), axis=0))
 function_calls("select_assign", call("rows", _M, _INDICES, floats(2, 4), axis=0, update="add"))

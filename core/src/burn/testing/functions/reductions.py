@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from burn.errors import AxisError
+from burn.errors import AxisError, ShapeError
 from burn.testing.arrays import booleans, floats, integers
 from burn.testing.function_samples import call, function_calls, wrong
 
@@ -20,8 +20,16 @@ for _name in ("sum", "prod", "mean", "max", "min", "max_abs", "median"):
         call("axes", _X[:, 0], axis=-1, keepdims=True),
         errors=[wrong("an axis out of range", AxisError, _X, axis=3)],
     )
+function_calls("ptp", call("all", _X), call("an axis", _X, axis=(0, 1), keepdims=True))
 for _name in ("std", "var"):
-    function_calls(_name, call("all", _X), call("an axis", _X, axis=(0, 1), correction=1))
+    function_calls(
+        _name,
+        call("all", _X),
+        call("an axis", _X, axis=(0, 1), correction=1),
+        call("a given mean", _X, axis=1, keepdims=True, mean=floats(2, 1, 4)),
+        call("one given mean", integers(5), mean=np.array(0.5)),
+        errors=[wrong("a mean of another shape", ShapeError, _X, axis=1, mean=floats(2, 4))],
+    )
 function_calls("var_mean", call("an axis", _X, axis=1))
 for _name in ("all", "any"):
     function_calls(
@@ -56,8 +64,3 @@ for _name in ("unique_all", "unique_counts", "unique_inverse", "unique_values"):
     function_calls(_name, call("integers", integers(7)), transforms=False)
 for _name in ("nonzero", "argwhere"):
     function_calls(_name, call("integers", integers(2, 4, low=-1, high=2)), transforms=False)
-function_calls(
-    "searchsorted",
-    call("right", np.array([1.0, 2.0, 3.0]), floats(4, low=0.0, high=4.0), side="right"),
-    call("a sorter", np.array([2.0, 1.0, 3.0]), floats(4), sorter=np.array([1, 0, 2])),
-)

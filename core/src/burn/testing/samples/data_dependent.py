@@ -90,6 +90,50 @@ def _comparable(value: Any) -> tuple[Any, ...]:
     return () if is_nan(value) else (value.real, value.imag)
 
 
+_ROWS: Final = np.array([[1.0, 2.0], [0.0, 5.0], [1.0, -2.0], [1.0, 2.0], [0.0, 5.0]])
+_WITH_NAN: Final = np.array([[math.nan, 1.0], [2.0, math.nan], [math.nan, 1.0], [2.0, 0.0]])
+
+
+@reference(
+    "unique_rows_indices",
+    samples=[
+        sample("floats", _ROWS, **_INDEX),
+        sample("one column", np.trunc(floats(9, 1)), **_INDEX),
+        sample("many columns", np.repeat(booleans(5, 40), 2, axis=0), **_INDEX),
+        sample("empty", floats(0, 3), **_INDEX),
+        sample("rows of nothing", floats(3, 0), **_INDEX),
+        sample("NaN", _WITH_NAN, **_INDEX),
+        sample("equal NaN", _WITH_NAN, equal_nan=True, **_INDEX),
+        sample("zeros of both signs", np.array([[0.0, 1.0], [-0.0, 1.0]]), **_INDEX),
+        sample("views", transposed(np.trunc(floats(4, 2))), **_INDEX),
+        sample("integers", strided(integers(8, 2, low=-1, high=2)), **_INDEX),
+        sample("integer limits", np.concatenate([LIMITS, LIMITS]).reshape(-1, 1), **_INDEX),
+        sample("equal NaN of integers", integers(4, 2, low=0, high=2), equal_nan=True, **_INDEX),
+        sample("booleans", booleans(9, 2), **_INDEX),
+        sample("as int32", integers(9, 1), dtype=int32),
+    ],
+    errors=[
+        error("a vector", ShapeError, floats(3), dtype=int32),
+        error("float indices", DTypeError, floats(3, 1), dtype=float32, lenient=True),
+    ],
+)
+def _(x: Array, *, equal_nan: bool = False, dtype: DType) -> tuple[Array, Array, Array]:
+    del dtype
+    rows = x.tolist()
+    keys = [tuple((is_nan(one), *_comparable(one)) for one in row) for row in rows]
+    first: list[int] = []
+    counts: list[int] = []
+    inverse = np.zeros(len(rows), np.int64)
+    for index in sorted(range(len(rows)), key=keys.__getitem__):
+        is_equal = bool(first) and keys[first[-1]] == keys[index]
+        if not is_equal or (not equal_nan and any(map(is_nan, rows[index]))):
+            first.append(index)
+            counts.append(0)
+        counts[-1] += 1
+        inverse[index] = len(first) - 1
+    return np.array(first, np.int64), inverse, np.array(counts, np.int64)
+
+
 @reference(
     "repeat_indices",
     samples=[
