@@ -9,13 +9,14 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
-import burn
 from burn.cli import main
 from burn.errors import ArgumentError
-from burn.testing import MOCK_DEVICES, mock_backend, run
+from burn.plugins import BackendSpec, DeviceInfo, registered
+from burn.testing import MOCK_DEVICES, NumpyBackend, mock_backend, run
 
 FAULTY = """
 import os
@@ -403,7 +404,7 @@ def test_workers_find_what_this_process_finds(monkeypatch):
 
 
 def test_a_backend_of_this_process_alone_is_tried_in_it():
-    with burn.registered(mock_backend("mine", [MOCK_DEVICES[0]])):
+    with registered(mock_backend("mine", [MOCK_DEVICES[0]])):
         with pytest.raises(ArgumentError, match="a worker process would not find"):
             run("mine", ops=["relu"], workers=1)
         assert run("mine", ops=["relu"], suites=["values"]).conforms
@@ -411,3 +412,52 @@ def test_a_backend_of_this_process_alone_is_tried_in_it():
         run("cpu", workers=-1)
     with pytest.raises(ArgumentError, match="time_limit is 0"):
         run("cpu", workers=1, time_limit=0)
+
+
+# Libraries that compile for each shape.
+
+
+class Compiling(NumpyBackend):
+    """A backend to which new shapes cost time."""
+
+    def __init__(self):
+        super().__init__()
+        self.known = set()
+
+    def name(self, device):
+        return "compiling"
+
+    def add(self, x1, x2):
+        shape = np.shape(x1)
+        if shape not in self.known:
+            self.known.add(shape)
+            time.sleep(0.01)
+        return np.add(x1, x2)
+
+
+def test_a_quick_run_tries_few_shapes_where_each_is_compiled_for():
+    options = {"ops": ["add", "softmax"], "quick": True}
+    spec = BackendSpec("compiling", Compiling, lambda: [DeviceInfo("unit", 0, "")], ("unit",))
+    with registered(spec):
+        few = run("compiling", **options)
+        every = run("compiling", **options, few_shapes=False)
+        whole = run("compiling", ops=["add"], suites=["values"])
+    with registered(spec):  # loaded anew, which has seen no shape
+        printed = CliRunner().invoke(main, ["check", "compiling", "--quick", "--op=add"]).stdout
+    assert few.few_shapes
+    assert few.shape_cost.is_high
+    assert not every.few_shapes
+    assert not whole.few_shapes
+    names = {one.check.name for one in few.results}
+    assert names < {one.check.name for one in every.results}
+    tried = [(one.check.suite, one.check.op, one.check.dtype) for one in few.results]
+    assert len(tried) == len(set(tried))
+    assert {key for key in tried if key[0] == "values"} == {
+        (one.check.suite, one.check.op, one.check.dtype)
+        for one in every.results
+        if one.check.suite == "values"
+    }
+    assert "the library seems to compile for each shape" in printed
+    assert re.search(r"add \d+\.\d s, \d+ calls", printed)
+    assert "--all-shapes tries the others too" in printed
+    assert not run("cpu", ops=["relu"], quick=True).few_shapes

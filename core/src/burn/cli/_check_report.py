@@ -132,13 +132,20 @@ def _print_slowest(console: Console, report: Report) -> None:
     slowest = report.slowest(_SLOWEST)
     slow = ", ".join([f"{result.check.name} {result.seconds:.2f} s" for result in slowest])
     print_line(console, f"slowest: {slow}", "dim")
-    first_calls = report.first_calls
-    if first_calls is not None and first_calls.are_slow:
+    if report.shape_cost.is_high:
         rows = sorted(report.rows, key=lambda row: -row.seconds)[:_SLOWEST]
-        ops = ", ".join([f"{row.op} {row.seconds:.1f} s in {row.calls} calls" for row in rows])
+        ops = ", ".join([f"{row.op} {row.seconds:.1f} s, {row.calls} calls" for row in rows])
         print_line(
             console,
-            f"why: {first_calls}, as with a library that compiles for each. "
-            f"Most of the time, and how many different calls: {ops}",
+            f"why: {report.shape_cost}: the library seems to compile for each shape. "
+            "Slowest ops, and how many of their calls differ in shapes, dtype or attributes: "
+            f"{ops}",
+            "dim",
+        )
+    if report.few_shapes:
+        print_line(
+            console,
+            "few shapes: of each op each suite tried one sample with each dtype; "
+            "--all-shapes tries the others too",
             "dim",
         )

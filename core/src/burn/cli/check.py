@@ -30,6 +30,12 @@ __all__ = ["check"]
 @click.option("--quick", is_flag=True, help="Only a representative part.")
 @click.option("--large", is_flag=True, help="Also what takes gigabytes of memory.")
 @click.option(
+    "--few-shapes/--all-shapes",
+    default=None,
+    help="One sample of each op with each dtype in each suite; by default where the run is quick "
+    "and the library compiles for each shape.",
+)
+@click.option(
     "--minimal/--native",
     default=False,
     help="Hide what the backend has beyond the required ops, or not (the default).",
@@ -76,6 +82,7 @@ def check(
     suites: tuple[str, ...],
     quick: bool,
     large: bool,
+    few_shapes: bool | None,
     minimal: bool,
     compiled: bool,
     expected_failures: Path | None,
@@ -137,6 +144,7 @@ def check(
                 "compiles": compiled,
                 "expected_failures": expected_failures,
                 "time_limit": time_limit,
+                "few_shapes": few_shapes,
                 "earlier": None if resumed is None else EarlierRun(resumed),
             },
             workers,

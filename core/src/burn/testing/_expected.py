@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Final
 
 from burn.errors import ArgumentError
 from burn.plugins import registry
+from burn.testing._check import Check, Result, Status
 from burn.testing._check_selection import Selection
 from burn.testing.suites import SUITES, checks_of, is_left_out
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from burn.devices import Device
     from burn.testing.subject import Subject
 
-__all__ = ["FILE_NAME", "ExpectedFailures", "find_expected_failures"]
+__all__ = ["FILE_NAME", "ExpectedFailures", "find_expected_failures", "run_check"]
 
 FILE_NAME: Final = "expected_failures.txt"
 """The file beside the module of a plugin that is read by default."""
@@ -138,6 +139,24 @@ def find_expected_failures(device: Device) -> Path | None:
         return None
     path = Path(source).with_name(FILE_NAME)
     return path if path.is_file() else None
+
+
+def run_check(subject: Subject, check: Check, expected: ExpectedFailures) -> Result:
+    """Run a check, and compare how it ended with how it was expected to end."""
+    if subject.compiles:
+        subject.backend.ways.clear()
+    result = check.run()
+    if subject.compiles:
+        way = subject.backend.way_of(check.op)
+        result.way = "" if way is None else way.value
+    reason = expected.reason(subject, check.name)
+    if reason is not None:
+        if result.status in (Status.FAILED, Status.UNSUPPORTED):
+            result.status, result.message = Status.EXPECTED, reason
+        elif result.status is Status.PASSED:
+            result.status = Status.UNEXPECTED
+            result.message = f"it passes, and {expected.source} expects it to fail: {reason}"
+    return result
 
 
 def _parse(number: int, line: str, source: str) -> _Line:

@@ -17,7 +17,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -25,10 +25,10 @@ from burn.devices import Device
 from burn.errors import BurnError
 from burn.testing._check import Check, Result, Status
 from burn.testing._check_selection import Selection
-from burn.testing._expected import ExpectedFailures
+from burn.testing._expected import ExpectedFailures, run_check
+from burn.testing._shape_cost import ShapeCost, listed, needs_few_shapes
 from burn.testing._summary import SubjectSummary
 from burn.testing.subject import Subject
-from burn.testing.suites import checks_of
 
 __all__ = ["DUMP_SIGNAL", "main"]
 
@@ -97,8 +97,11 @@ def main() -> None:
         if DUMP_SIGNAL is not None:
             faulthandler.register(DUMP_SIGNAL, trace, all_threads=False)
         try:
-            subject, checks, expected = _prepare(job)
-            described = _description(subject, checks, expected) if job["describes"] else {}
+            selection, subject, expected = _prepare(job)
+            if job["describes"]:
+                described, checks = _describe(subject, selection, expected, job["few_shapes"])
+            else:
+                described, checks = {}, list(listed(subject, selection, few_shapes=False))
         except BurnError as error:
             reply(error=[type(error).__name__, error.rule, error.hint, error.operation])
         else:
@@ -117,8 +120,6 @@ def _work(
     reply: Callable[..., None],
 ) -> str:
     """Make checks, and return why no more."""
-    from burn.testing.conformance import run_check
-
     memory = _Memory()
     done = 0
     while True:
@@ -141,21 +142,27 @@ def _missing(name: str) -> Result:
     return Result(check, Status.FAILED, message, "", None, 0.0)
 
 
-def _prepare(job: dict[str, Any]) -> tuple[Subject, list[Check], ExpectedFailures]:
-    """The device, its checks, and which of them are expected to fail."""
+def _prepare(job: dict[str, Any]) -> tuple[Selection, Subject, ExpectedFailures]:
     selection = Selection(**{name: _tuple(value) for name, value in job["selection"].items()})
-    subject = Subject.of(Device(job["device"]), **job["mode"])
     path = job["expected_failures"]
     expected = ExpectedFailures.read(None if path is None else Path(path))
-    return subject, list(checks_of(subject, selection)), expected
+    return selection, Subject.of(Device(job["device"]), **job["mode"]), expected
 
 
-def _description(
-    subject: Subject, checks: Iterable[Check], expected: ExpectedFailures
-) -> dict[str, Any]:
-    """What the process that started this one asks of the device."""
-    return {
+def _describe(
+    subject: Subject,
+    selection: Selection,
+    expected: ExpectedFailures,
+    wants_few_shapes: bool | None,
+) -> tuple[dict[str, Any], list[Check]]:
+    """What the process that started this one asks of the device, and the checks."""
+    cost = ShapeCost.of(subject)
+    few_shapes = needs_few_shapes(wants_few_shapes, selection, cost)
+    checks = list(listed(subject, selection, few_shapes=few_shapes))
+    description = {
         "subject": SubjectSummary.of(subject).as_json(),
+        "shape_cost": cost.as_json(),
+        "few_shapes": few_shapes,
         "unknown": expected.unknown(subject),
         "checks": [
             [
@@ -165,6 +172,7 @@ def _description(
             for check in checks
         ],
     }
+    return description, checks
 
 
 def _tuple(value: Any) -> Any:

@@ -17,12 +17,12 @@ from burn.errors import ArgumentError
 from burn.plugins import registry
 from burn.testing._check import Check, Failure, Result
 from burn.testing._check_selection import Selection
-from burn.testing._expected import ExpectedFailures
+from burn.testing._expected import ExpectedFailures, run_check
 from burn.testing.earlier_run import EarlierRun
 from burn.testing.function_samples import FUNCTIONS
 from burn.testing.op_samples import SAMPLES
 from burn.testing.report import Report
-from burn.testing.session import TIME_LIMIT_SECONDS, Session, check_workers, run_check
+from burn.testing.session import TIME_LIMIT_SECONDS, Session, check_workers
 from burn.testing.subject import Subject
 from burn.testing.suites import SUITES, checks_of
 
@@ -45,6 +45,7 @@ def run(
     expected_failures: Path | str | None = None,
     workers: int = 0,
     time_limit: float = TIME_LIMIT_SECONDS,
+    few_shapes: bool | None = None,
     resume: Path | str | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -73,6 +74,9 @@ def run(
         the others are made; each worker opens the device. With 0 this process makes them.
     time_limit : float
         Seconds that a check may take in a worker; ten times as many for one of gigabytes.
+    few_shapes : bool, optional
+        Whether to try one sample of each op with each dtype in each suite; by default where the
+        run is quick and the library compiles for each shape.
     resume : path, optional
         A document of ``burn check --json``: checks of which it has the result are not made.
     progress : callable, optional
@@ -108,6 +112,7 @@ def run(
         expected_failures=None if expected_failures is None else Path(expected_failures),
         workers=workers,
         time_limit=time_limit,
+        few_shapes=few_shapes,
         earlier=None if resume is None else EarlierRun(Path(resume)),
     )
     with contextlib.closing(session.results()) as results:

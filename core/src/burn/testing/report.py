@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from burn.dtype import DType
 from burn.testing._check import Result, Status, finite
 from burn.testing._compiled import Way
-from burn.testing._first_calls import FirstCalls, distinct_calls
+from burn.testing._shape_cost import ShapeCost, distinct_calls
 from burn.testing.op_samples import SAMPLES
 
 if TYPE_CHECKING:
@@ -88,6 +88,10 @@ class Report:
         How many of the results are those of an earlier run.
     versions : dict of str to str
         Of the hardware, the driver and the plugin: for a run that resumes this one.
+    shape_cost : ShapeCost
+        What a call takes whose shapes are new.
+    few_shapes : bool
+        Whether each suite tries one sample of each op with each dtype, since that is much.
     """
 
     subject: SubjectSummary
@@ -98,6 +102,8 @@ class Report:
     total: int
     resumed: int
     versions: Mapping[str, str]
+    shape_cost: ShapeCost
+    few_shapes: bool
 
     @property
     def finished(self) -> bool:
@@ -157,7 +163,8 @@ class Report:
     @property
     def title(self) -> str:
         """What was tried, in one line."""
-        return self.subject.title + (", quick" if self.selection.quick else "")
+        quick = ", quick" if self.selection.quick else ""
+        return self.subject.title + quick + (", few shapes" if self.few_shapes else "")
 
     @property
     def verdict(self) -> str:
@@ -171,11 +178,6 @@ class Report:
         earlier = f", {self.resumed} of them in an earlier run" if self.resumed else ""
         ways = f"; {self.ways_text}" if self.ways else ""
         return f"{self.title} {verdict}: {counts}{earlier}, in {self.seconds:.1f} s{ways}"
-
-    @cached_property
-    def first_calls(self) -> FirstCalls | None:
-        """What calls take that are the first of their shapes; None if no call was made twice."""
-        return FirstCalls.of(self.results)
 
     def _row(self, op: str, results: Sequence[Result]) -> Row:
         row = Row(op, self.subject.origins[op])
@@ -206,6 +208,7 @@ class Report:
             "minimal": self.subject.hides,
             "compiled": self.subject.compiles,
             "quick": self.selection.quick,
+            "few_shapes": self.few_shapes,
             "conforms": self.conforms,
             "finished": self.finished,
             "total": self.total,
@@ -229,6 +232,6 @@ class Report:
             ],
             "others": [result.as_json() for result in self.others],
             "failures": [result.as_json() for result in self.failures],
-            "first_calls": self.first_calls.as_json() if self.first_calls else None,
+            "shape_cost": self.shape_cost.as_json(),
             "slowest": [result.as_json() for result in self.slowest()],
         }

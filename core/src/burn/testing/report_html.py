@@ -71,8 +71,8 @@ def render(reports: Sequence[Report]) -> str:
 def _report(report: Report) -> Iterable[str]:
     yield f"<h1>{escape(report.title)}</h1>"
     yield f"<p>{escape(report.verdict)}</p>"
-    if report.first_calls:
-        yield f"<p>{escape(str(report.first_calls))}</p>"
+    if report.shape_cost.is_high:
+        yield f"<p>{escape(str(report.shape_cost))}</p>"
     for problem in report.unknown:
         yield f'<p class="failed">{escape(problem)}</p>'
     if report.failures:

@@ -15,16 +15,24 @@ from burn.dtype import DType
 from burn.errors import ArgumentError, BurnError
 from burn.testing._check import Check, Result, Status
 from burn.testing._check_selection import Selection
-from burn.testing._expected import ExpectedFailures, find_expected_failures
+from burn.testing._expected import ExpectedFailures, find_expected_failures, run_check
+from burn.testing._shape_cost import ShapeCost, listed, needs_few_shapes
 from burn.testing._summary import SubjectSummary
 from burn.testing._worker_process import Shard
 from burn.testing._workers import Ended, Workers
 from burn.testing.earlier_run import EarlierRun, versions_of
 from burn.testing.report import Report
 from burn.testing.subject import Subject
-from burn.testing.suites import checks_of, find_check
+from burn.testing.suites import find_check
 
-__all__ = ["TIME_LIMIT_SECONDS", "Session", "check_workers", "run_check"]
+__all__ = [
+    "TIME_LIMIT_SECONDS",
+    "Session",
+    "check_workers",
+    "listed",
+    "needs_few_shapes",
+    "run_check",
+]
 
 TIME_LIMIT_SECONDS: Final = 60.0
 """Time limit of a check in a worker process; the first use of a GPU compiles kernels."""
@@ -47,6 +55,9 @@ class Session:
         How many processes make the checks; 0 for this process.
     time_limit : float
         Seconds that a check may take in a worker.
+    few_shapes : bool, optional
+        Whether to try one sample of each op with each dtype in each suite; by default where the
+        selection is quick and the library compiles for each shape.
     earlier : EarlierRun, optional
         A run that is resumed.
 
@@ -70,6 +81,7 @@ class Session:
         expected_failures: Path | None = None,
         workers: int = 0,
         time_limit: float = TIME_LIMIT_SECONDS,
+        few_shapes: bool | None = None,
         earlier: EarlierRun | None = None,
     ) -> None:
         self.device = device
@@ -79,6 +91,8 @@ class Session:
         self._expected_failures = expected_failures or find_expected_failures(device)
         self._workers = workers
         self._time_limit = time_limit
+        self._few_shapes = few_shapes
+        self._cost = ShapeCost(0.0, 0.0)
         self._earlier = earlier
         self._subject: SubjectSummary | None = None
         self._checks: dict[str, Check] = {}
@@ -126,6 +140,8 @@ class Session:
             self.total,
             self.resumed,
             versions_of(self.device),
+            self._cost,
+            bool(self._few_shapes),
         )
 
     def _begin(
@@ -150,7 +166,9 @@ class Session:
     def _in_process(self) -> Generator[Result | None]:
         subject = Subject.of(self.device, **self._mode)
         expected = ExpectedFailures.read(self._expected_failures)
-        checks = list(checks_of(subject, self._selection))
+        self._cost = ShapeCost.of(subject)
+        self._few_shapes = needs_few_shapes(self._few_shapes, self._selection, self._cost)
+        checks = list(listed(subject, self._selection, few_shapes=self._few_shapes))
         reasons = {
             check.name: reason
             for check in checks
@@ -166,11 +184,14 @@ class Session:
             "device": self.device.name,
             "mode": self._mode,
             "selection": asdict(self._selection),
+            "few_shapes": self._few_shapes,
             "expected_failures": None if path is None else str(path.absolute()),
         }
         workers = Workers(job, self._workers, self._time_limit)
         try:
             found = workers.describe()
+            self._cost = ShapeCost.of_json(found["shape_cost"])
+            self._few_shapes = found["few_shapes"]
             large, reasons, checks = set(), {}, []
             for suite, op, dtype, note, is_large, reason in found["checks"]:
                 check = self._elsewhere(suite, op, dtype, note, is_large=is_large)
@@ -219,24 +240,6 @@ class Session:
             f"subject = Subject.of(burn.Device({self.device.name!r}){modes})\n"
             f"find_check(subject, {name!r}).body()\n"
         )
-
-
-def run_check(subject: Subject, check: Check, expected: ExpectedFailures) -> Result:
-    """Run a check, and compare how it ended with how it was expected to end."""
-    if subject.compiles:
-        subject.backend.ways.clear()
-    result = check.run()
-    if subject.compiles:
-        way = subject.backend.way_of(check.op)
-        result.way = "" if way is None else way.value
-    reason = expected.reason(subject, check.name)
-    if reason is not None:
-        if result.status in (Status.FAILED, Status.UNSUPPORTED):
-            result.status, result.message = Status.EXPECTED, reason
-        elif result.status is Status.PASSED:
-            result.status = Status.UNEXPECTED
-            result.message = f"it passes, and {expected.source} expects it to fail: {reason}"
-    return result
 
 
 def _shards(checks: Iterable[Check]) -> list[Shard]:

@@ -1,0 +1,127 @@
+"""What a new shape costs on a device, and which checks are left where that is much."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+import numpy as np
+
+from burn.dtype import float32, int32
+from burn.testing._check import Check, Result
+from burn.testing._check_selection import Selection
+from burn.testing.op_samples import SAMPLES, Sample
+from burn.testing.subject import Subject
+from burn.testing.suites import checks_of
+
+__all__ = ["ShapeCost", "distinct_calls", "listed", "needs_few_shapes"]
+
+_LENGTHS: Final = (37, 41, 43, 47, 53)
+"""Lengths of vectors that are added, each first once and then again."""
+
+_SLOW_SECONDS: Final = 0.004
+"""What a new shape costs, at least, with a library that compiles for it."""
+
+_RATIO: Final = 8.0
+"""How much more than a call of a known shape that is, at least."""
+
+
+@dataclass(frozen=True)
+class ShapeCost:
+    """What a call takes whose shapes are new to the library, and the same call again.
+
+    Attributes
+    ----------
+    new, known : float
+        Medians, in seconds.
+    """
+
+    new: float
+    known: float
+
+    @classmethod
+    def of(cls, subject: Subject) -> Self:
+        """Add and multiply vectors of some lengths; zeros where the device cannot."""
+        dtype = float32 if subject.supports(float32) else int32
+        times: list[list[float]] = [[], []]
+        try:
+            for length in _LENGTHS:
+                x = subject.upload(np.ones(length, dtype.numpy))
+                for seconds in times:
+                    start = time.perf_counter()
+                    subject.read(subject.table.multiply(subject.table.add(x, x), x))
+                    seconds.append(time.perf_counter() - start)
+        except Exception:  # noqa: BLE001 — checks will say what does not work
+            return cls(0.0, 0.0)
+        new, known = times
+        return cls(statistics.median(new), statistics.median(known))
+
+    @property
+    def is_high(self) -> bool:
+        """Whether the library seems to compile a program for each shape."""
+        return self.new > _SLOW_SECONDS and self.new > _RATIO * self.known
+
+    def as_json(self) -> dict[str, float]:
+        """The same for programs."""
+        return {"new_seconds": self.new, "known_seconds": self.known}
+
+    @classmethod
+    def of_json(cls, record: Mapping[str, float]) -> Self:
+        """The costs that `as_json` wrote."""
+        return cls(record["new_seconds"], record["known_seconds"])
+
+    def __str__(self) -> str:
+        return (
+            f"a call with new shapes takes {self.new * 1000:.3g} ms, and the same call again "
+            f"{self.known * 1000:.3g} ms"
+        )
+
+
+def needs_few_shapes(wanted: bool | None, selection: Selection, cost: ShapeCost) -> bool:
+    """Whether to try few shapes: as it is wanted, or where a quick run would take long."""
+    return selection.quick and cost.is_high if wanted is None else wanted
+
+
+def listed(subject: Subject, selection: Selection, *, few_shapes: bool) -> Iterator[Check]:
+    """The checks of a subject."""
+    checks = checks_of(subject, selection)
+    return _with_few_shapes(checks) if few_shapes else checks
+
+
+def _with_few_shapes(checks: Iterable[Check]) -> Iterator[Check]:
+    """Of checks, those for which a library has to compile little.
+
+    Of each op a suite tries one sample with each dtype, and without a dtype one sample.
+    """
+    counts: Counter[Any] = Counter()
+    for check in checks:
+        key = (check.suite, check.op, check.dtype)
+        counts[key] += 1
+        if not check.op or counts[key] == 1:
+            yield check
+
+
+def distinct_calls(op: str, results: Iterable[Result]) -> int:
+    """How many of the calls of an op differ in shapes, dtype or attributes."""
+    samples = {one.note: one for one in SAMPLES[op].samples}
+    return len(
+        {
+            (result.check.dtype, _form(samples[result.check.note]))
+            for result in results
+            if result.check.suite in ("values", "settings") and result.check.note in samples
+        }
+    )
+
+
+def _form(one: Sample) -> tuple[Any, ...]:
+    return tuple(map(_shape, one.operands)), repr(one.attributes)
+
+
+def _shape(operand: Any) -> Any:
+    if isinstance(operand, list):
+        return tuple(map(_shape, operand))
+    return operand.shape if isinstance(operand, np.ndarray) else type(operand)
