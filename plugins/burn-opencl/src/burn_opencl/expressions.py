@@ -127,7 +127,7 @@ _COMPLEX: Final = {
     **{
         name: ComplexExpression(f"complex_{name}(x0)")
         for name in _GROUPS["functions"].split()
-        if name != "erf"
+        if Kind.COMPLEX in REGISTRY[name].operands["x"].kinds
     },
 }
 """By the name of the op; ``real`` is the number itself, of which its real part may be written."""
