@@ -10,6 +10,7 @@ import enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from burn.errors import DTypeError
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -255,10 +256,15 @@ class DType(str):
             pass
         name = dtype if isinstance(dtype, str) else _numpy_name(dtype)
         found = cls._members.get(name)
-        if found is None and "(" in name and cls.of_scheme is not None:
-            return cls.of_scheme(name)
         if found is None:
-            raise DTypeError(f"unknown dtype {dtype!r}", hint=f"burn has {', '.join(cls._members)}")
+            if isinstance(dtype, str) and "(" in name and cls.of_scheme is not None:
+                return cls.of_scheme(name)
+            shown = shown_value(dtype) if isinstance(dtype, str) else name
+            is_plain = not shown.startswith("an object")
+            raise DTypeError(
+                f"unknown dtype {shown}" if is_plain else f"{shown} is no dtype",
+                hint=f"burn has {', '.join(cls._members)}",
+            )
         if dtype.__class__.__module__.startswith("numpy"):
             import numpy as np
 
@@ -308,7 +314,7 @@ def _numpy_name(dtype: object) -> str:
     try:
         return str(np.dtype(dtype).name)  # type: ignore[call-overload]  # any object may come
     except (TypeError, ValueError):
-        return repr(dtype)
+        return shown_value(dtype)
 
 
 bool_: Final = DType("bool", Kind.BOOL, 1)

@@ -35,6 +35,8 @@ _NAMESPACES: Final = (
     "burn.fft",
     "burn.linalg",
     "burn.nn.functional",
+    "burn.optim",
+    "burn.quantization",
     "burn.random",
     "burn.signal",
 )
@@ -42,6 +44,9 @@ _NAMESPACES: Final = (
 
 _TRANSPARENT: Final = ("apply_op",)
 """Functions that call what the user names."""
+
+_FUNCTIONS_OF_LAYERS: Final = ("burn.nn.init", "burn.optim.clipping")
+"""Modules of public functions in those packages."""
 
 _METHODS: Final = {
     "__array__": "numpy",
@@ -57,8 +62,14 @@ _METHODS: Final = {
 }
 """What messages call a special method; others keep their name."""
 
+_PREFIXES: Final = {"burn.functions.random": "random.", "burn.nn.init": "nn.init."}
+"""What messages write before the functions of modules whose names mean something elsewhere."""
+
 _MAX_LENGTH: Final = 60
 """Characters of an argument in a message."""
+
+_MAX_BITS: Final = 192
+"""Bits of an integer whose digits a message has."""
 
 _MAX_SHOWN: Final = 8
 """Elements of a list in a message."""
@@ -110,7 +121,9 @@ def _public_frame(frame: FrameType | None) -> FrameType | None:
     found: FrameType | None = None
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
-        if not module.startswith("burn.") or module.startswith(_USERS):
+        if not module.startswith("burn.") or (
+            module.startswith(_USERS) and module not in _FUNCTIONS_OF_LAYERS
+        ):
             break
         if _is_public(frame.f_code, module):
             found = frame
@@ -120,6 +133,8 @@ def _public_frame(frame: FrameType | None) -> FrameType | None:
 
 def _is_public(code: CodeType, module: str) -> bool:
     owner, _, name = code.co_qualname.rpartition(".")
+    if module in _FUNCTIONS_OF_LAYERS:
+        return not owner and name in sys.modules[module].__all__
     if module.startswith(_FUNCTIONS):
         return not owner and name not in _TRANSPARENT and _is_exported(name)
     if not module.startswith(_TENSOR) or "<" in owner:
@@ -137,8 +152,7 @@ def _short_name(frame: FrameType) -> str:
 
 
 def _name(frame: FrameType) -> str:
-    prefix = "random." if frame.f_globals["__name__"] == "burn.functions.random" else ""
-    return prefix + _short_name(frame)
+    return _PREFIXES.get(frame.f_globals["__name__"], "") + _short_name(frame)
 
 
 def _described(frame: FrameType) -> str:
@@ -181,6 +195,8 @@ def _shown(value: Any) -> str:
         return _shown_sequence(value)
     if type(value).__module__.startswith(_BURN):
         return str(value)
+    if value.__class__ is int and value.bit_length() > _MAX_BITS:
+        return f"an integer of {value.bit_length()} bits"
     if value is None or isinstance(value, _PLAIN):
         return _shortened(value)
     return type(value).__name__

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from burn.errors import ArgumentError, OperandTypeError
+from burn.public_calls import shown_value
 
 __all__ = ["Structure", "flatten", "leaves", "map", "register", "unflatten"]
 
@@ -273,6 +274,12 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
     >>> burn.tree.map(lambda x, y: x + y, {"a": 1, "b": [2]}, {"a": 10, "b": [20]})
     {'a': 11, 'b': [22]}
     """
+    if not callable(function):
+        raise OperandTypeError(
+            f"takes a function, not {shown_value(function)}",
+            hint="Pass a function of one leaf of each tree",
+            operation="tree.map",
+        )
     first, structure = flatten(tree)
     others = [flatten_like(structure, other, "tree.map") for other in rest]
     return unflatten(structure, [function(*one) for one in zip(first, *others, strict=True)])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from burn.devices._transforms import AUTODIFF, GRAD, VMAP
 from burn.errors import ArgumentError
 from burn.plugins import BackendSpec
+from burn.public_calls import shown_value
 
 __all__ = ["Spelling", "canonical_name", "parse", "spelled"]
 
@@ -57,7 +58,7 @@ def parse(name: object) -> Spelling:
     ('torch/cuda:1', 'torch', 'cuda', 1, True)
     """
     if not isinstance(name, str):
-        raise ArgumentError(f"a device is named by a string, not by {name!r}")
+        raise ArgumentError(f"a device is named by a string, not by {shown_value(name)}")
     is_autodiff = name.startswith(_AUTODIFF) and name.endswith(">")
     inside = name.removeprefix(_AUTODIFF).removesuffix(">") if is_autodiff else name
     if inside.startswith(_AUTODIFF):

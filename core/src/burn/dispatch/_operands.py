@@ -20,6 +20,7 @@ from burn.errors import (
 from burn.ir import ScalarIr
 from burn.ops import Meta, Op, Operand
 from burn.ops.arguments import as_python
+from burn.public_calls import shown_value
 
 __all__ = [
     "DispatchTensor",
@@ -94,7 +95,7 @@ def to_scalar(value: Any, dtype: DType) -> Scalar:
         try:
             return float(value) if dtype.is_float else complex(value)
         except OverflowError:
-            raise ScalarRangeError(f"{value} is too large for {dtype}") from None
+            raise ScalarRangeError(f"{shown_value(value)} is too large for {dtype}") from None
         except TypeError:
             raise OperandTypeError(f"the complex number {value} is no {dtype}") from None
     if isinstance(value, complex):
@@ -108,8 +109,8 @@ def to_scalar(value: Any, dtype: DType) -> Scalar:
         raise ScalarRangeError(f"{value} is no integer") from None
     if not low <= number <= high:
         raise ScalarRangeError(
-            f"{number} does not fit {dtype}, which holds {low} to {high}",
-            hint="Convert the tensor to a wider dtype with .astype()",
+            f"{shown_value(number)} does not fit {dtype}, which holds {low} to {high}",
+            hint="Use a number in that range, or a wider dtype",
         )
     return number
 

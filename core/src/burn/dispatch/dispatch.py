@@ -155,6 +155,7 @@ class Dispatch(
             raise OperandTypeError(
                 f"the tensor is on {device}, which does not track gradients",
                 hint="Make it on device.autodiff(), or bring it there with Tensor.from_inner",
+                operation="require_grad",
             )
         if device.layers[-1] == VMAP:
             raise AutodiffError(

@@ -20,6 +20,7 @@ from burn.functions.normalize import (
     find_device,
 )
 from burn.ops.arguments import as_integer
+from burn.public_calls import public_operation, shown_value
 
 if TYPE_CHECKING:
     from burn.aliases import RealScalar, Scalar, Shape
@@ -101,7 +102,7 @@ def asarray(
     try:
         return convert(obj, None if dtype is None else DType.of(dtype), device, copy)
     except BurnError as error:
-        error.operation = error.operation or "asarray"
+        error.operation = error.operation or public_operation("asarray")
         raise
 
 
@@ -487,7 +488,9 @@ def arange(
 def _real(value: Any, name: str) -> RealScalar:
     number = as_number(value, name, "arange")
     if isinstance(number, complex):
-        raise OperandTypeError(f"{name} must be a real number, not {value!r}", operation="arange")
+        raise OperandTypeError(
+            f"{name} must be a real number, not {shown_value(value)}", operation="arange"
+        )
     return number
 
 
@@ -501,7 +504,7 @@ def _length(start: RealScalar, stop: RealScalar, step: RealScalar, *, are_intege
         span = math.inf
     if not (math.isfinite(span) and math.isfinite(step)):
         raise ArgumentError(
-            f"the range from {start} to {stop} by {step}",
+            f"the range from {shown_value(start)} to {shown_value(stop)} by {shown_value(step)}",
             hint="Start, stop and step of a range are finite",
             operation="arange",
         )

@@ -15,6 +15,7 @@ from burn.errors import ArgumentError, DTypeError, OperandTypeError
 from burn.functions.common import DTypeLike
 from burn.functions.normalize import as_dtype, number_dtype
 from burn.ops.arguments import python_number
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.aliases import Scalar
@@ -206,7 +207,7 @@ def _is_of(dtype: DType, kind: DTypeLike) -> bool:
         return dtype is DType.of(kind)
     except DTypeError:
         raise ArgumentError(
-            f"unknown kind {kind!r}",
+            f"unknown kind {shown_value(kind)}",
             hint=f"The kinds are {', '.join(map(repr, _KINDS))}",
             operation="isdtype",
         ) from None

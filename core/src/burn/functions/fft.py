@@ -22,8 +22,9 @@ from burn.functions.normalize import (
     rank_of,
 )
 from burn.functions.quantization import numbers_of
-from burn.functions.real_fourier import ComplexPair, Norm, norm_factor, scaled
+from burn.functions.real_fourier import MAX_LENGTH, ComplexPair, Norm, norm_factor, scaled
 from burn.ops.arguments import as_integer
+from burn.public_calls import public_operation, shown_value
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -491,14 +492,14 @@ def _assembled(re: Tensor, im: Tensor, operation: str) -> Tensor:
     try:
         return complex(re, im)
     except BurnError as error:
-        error.operation = operation
+        error.operation = public_operation(operation)
         raise
 
 
 def check_length(n: Any, operation: str) -> int:
-    length = as_integer(n, "the length", operation)
+    length = as_integer(n, "n", operation, most=MAX_LENGTH)
     if length < 1:
-        raise ShapeError(f"a transform of length {length}", operation=operation)
+        raise ShapeError(f"n is {length}", hint="Use a length of 1 or more", operation=operation)
     return length
 
 
@@ -526,7 +527,7 @@ def _as_tuple(value: Sequence[int], name: str, operation: str) -> tuple[int, ...
         return tuple(value)
     except TypeError:
         raise OperandTypeError(
-            f"{name} must be a sequence of integers, not {value!r}", operation=operation
+            f"{name} must be a sequence of integers, not {shown_value(value)}", operation=operation
         ) from None
 
 

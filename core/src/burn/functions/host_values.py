@@ -154,6 +154,8 @@ def host_data(obj: Any, wanted: DType | None, device: Device) -> TensorData:
             data = TensorData.of(obj)
             if wanted is None and obj.__class__ not in _NUMBERS and _own_dtype(obj):
                 wanted = data.dtype
+    except ScalarRangeError:
+        raise
     except OverflowError as error:
         raise ScalarRangeError(f"no integer dtype holds these numbers: {error}") from None
     if wanted is None:

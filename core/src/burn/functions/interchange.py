@@ -35,6 +35,7 @@ from burn.errors import (
 from burn.functions.common import DeviceLike, dispatch, register_with_libraries
 from burn.functions.normalize import as_flag, find_device
 from burn.plugins import describe, registry
+from burn.public_calls import shown_value
 from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def array_namespace(api_version: str | None) -> ModuleType:
     """The module ``burn``, if it follows a version of the standard."""
     if api_version is not None and api_version not in VERSIONS:
         raise ArgumentError(
-            f"burn does not follow version {api_version!r} of the array API standard",
+            f"burn does not follow version {shown_value(api_version)} of the array API standard",
             hint=f"It follows {', '.join(VERSIONS)}",
             operation="__array_namespace__",
         )

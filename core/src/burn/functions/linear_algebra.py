@@ -18,6 +18,7 @@ from burn.functions.manipulation import (
 from burn.functions.normalize import normalize_axes, normalize_axis, rank_of
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -174,7 +175,7 @@ def _axes_of_both(
         first, second = (tuple(one) for one in axes)
     except (TypeError, ValueError):
         raise OperandTypeError(
-            f"axes are {axes!r}",
+            f"axes are {shown_value(axes)}",
             hint="They are an integer, or a tuple of two sequences of integers",
             operation="tensordot",
         ) from None

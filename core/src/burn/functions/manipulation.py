@@ -25,6 +25,7 @@ from burn.functions.normalize import (
 from burn.functions.quantization import quantize_dynamic
 from burn.functions.views import independent, viewing
 from burn.ops.shapes import broadcast_shapes as shapes_broadcast
+from burn.public_calls import public_operation, shown_value
 from burn.quant_scheme import QDType
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def astype(
     try:
         x.device.tensor_type(wanted)
     except DTypeError as error:
-        error.operation = "astype"
+        error.operation = public_operation("astype")
         raise
     return calls.cast(x, dtype=wanted)
 
@@ -254,7 +255,9 @@ def _permuted(x: Tensor, axes: Sequence[int], operation: str) -> Tensor:
     if isinstance(axes, (tuple, builtins.list)):
         order = [normalize_axis(x, axis, operation, rank=rank) for axis in axes]
         return _view_permute(x, tuple(order))
-    raise OperandTypeError(f"axes must be a tuple of integers, not {axes!r}", operation=operation)
+    raise OperandTypeError(
+        f"axes must be a tuple of integers, not {shown_value(axes)}", operation=operation
+    )
 
 
 def transpose(x: Tensor, /, axes: Sequence[int] | None = None) -> Tensor:
@@ -458,7 +461,7 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     try:
         return shapes_broadcast(*[as_shape(one, "broadcast_shapes") for one in shapes])
     except ShapeError as error:
-        error.operation = "broadcast_shapes"
+        error.operation = public_operation("broadcast_shapes")
         raise
 
 

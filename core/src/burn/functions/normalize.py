@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = [
+    "as_device",
     "as_dtype",
     "as_flag",
     "as_float",
+    "as_integers",
     "as_number",
     "as_scalar",
     "as_shape",
@@ -155,6 +157,17 @@ def as_shape(shape: Any, operation: str = "") -> Shape:
     )
 
 
+def as_integers(value: Any, name: str, operation: str) -> tuple[int, ...]:
+    """An argument that is an integer or a sequence of integers, as a tuple of them."""
+    try:
+        return as_shape(value)
+    except ShapeError:
+        raise OperandTypeError(
+            f"{name} must be an integer or a tuple of integers, not {shown_value(value)}",
+            operation=operation,
+        ) from None
+
+
 def as_dtype(dtype: DTypeLike, operation: str = "") -> DType:
     """A dtype, from itself or its name."""
     if dtype.__class__ is DType:
@@ -185,10 +198,21 @@ def number_dtype(x: Tensor) -> DType:
 def find_device(device: DeviceLike | None, operation: str = "") -> Device:
     """The device for a new tensor: the given one, or the default one for None."""
     register_with_libraries()
+    if device is not None:
+        return as_device(device, operation)
+    try:
+        return Device.default()
+    except BurnError as error:
+        error.operation = error.operation or public_operation(operation)
+        raise
+
+
+def as_device(device: DeviceLike, operation: str) -> Device:
+    """A device, from itself or its name."""
     if device.__class__ is Device:
         return device
     try:
-        return Device.default() if device is None else Device(device)
+        return Device(device)
     except BurnError as error:
         error.operation = error.operation or public_operation(operation)
         raise
@@ -202,7 +226,7 @@ def normalize_axis(x: Tensor, axis: int, operation: str, *, rank: int | None = N
     number = as_integer(axis, "axis", operation)
     if not -count <= number < count:
         raise AxisError(
-            f"axis {number} is out of range for a tensor with {count} axes",
+            f"axis {shown_value(number)} is out of range for a tensor with {count} axes",
             hint=f"Use an axis from {-count} to {count - 1}" if count else "It has no axis",
             operation=operation,
         )

@@ -16,6 +16,7 @@ from burn.functions.normalize import as_flag, as_float, normalize_axes, number_d
 from burn.functions.quantization import numbers_of
 from burn.functions.statistical import max, min, sum
 from burn.ops.arguments import real_number
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -131,7 +132,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: MatrixOrder = "fro
         result = _largest(sums, (searched,)) if ord > 0 else min(sums, axis=searched)
     else:
         raise ArgumentError(
-            f"ord is {ord!r}",
+            f"ord is {shown_value(ord)}",
             hint='It may be "fro", "nuc", 1, -1, 2, -2, inf or -inf',
             operation="matrix_norm",
         )

@@ -25,6 +25,7 @@ from burn.functions.normalize import (
 from burn.functions.searching import where
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.aliases import Scalar, Shape
@@ -278,16 +279,20 @@ def linspace(
         endpoint = as_flag(endpoint, "endpoint", "linspace")
     if not (_is_finite(first) and _is_finite(last)):
         raise ArgumentError(
-            f"numbers from {start} to {stop}", hint="Both must be finite", operation="linspace"
+            f"numbers from {shown_value(start)} to {shown_value(stop)}",
+            hint="Both must be finite",
+            operation="linspace",
         )
     try:
-        numbers = np.linspace(first, last, count, endpoint=endpoint)
-    except (MemoryError, ValueError, IndexError) as error:  # NumPy's error depends on the count
-        rule = f"{count} numbers do not fit in memory"
+        numbers = np.linspace(first * 1.0, last * 1.0, count, endpoint=endpoint)
+    except (MemoryError, ValueError, IndexError, OverflowError) as error:  # by the count
+        rule = f"{shown_value(count)} numbers do not fit in memory"
         raise OutOfMemoryError(rule, hint="Compute with fewer", operation="linspace") from error
-    if dtype is None and numbers.dtype.kind == "f":
+    if dtype is not None:
+        dtype = as_dtype(dtype, "linspace")
+    elif numbers.dtype.kind == "f":
         dtype = target.settings.float_dtype
-    elif dtype is None:
+    else:
         dtype = "complex64" if target.settings.float_dtype.itemsize <= 4 else "complex128"
     return asarray(numbers, dtype=dtype, device=target)
 

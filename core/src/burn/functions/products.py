@@ -18,6 +18,7 @@ from burn.functions.views import independent
 from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
+    from burn.aliases import Shape
     from burn.tensor.tensor import Tensor
 
 __all__ = [
@@ -209,7 +210,18 @@ def matvec(x1: Tensor, x2: Tensor, /) -> Tensor:
             hint="The vectors are the last axis of x2, and the axes before it broadcast",
             operation="matvec",
         )
+    _check_batches(x1.shape[:-2], x2.shape[:-1])
     return independent(squeeze(matmul(x1, expand_dims(x2, axis=-1)), axis=-1))
+
+
+def _check_batches(matrices: Shape, vectors: Shape) -> None:
+    pairs = zip(reversed(matrices), reversed(vectors), strict=False)
+    if any(1 not in pair and pair[0] != pair[1] for pair in pairs):
+        raise ShapeError(
+            f"{matrices} matrices and {vectors} vectors do not broadcast",
+            hint="Axes before those of the matrices and vectors have equal lengths, or length 1",
+            operation="matvec",
+        )
 
 
 def kron(x1: Tensor, x2: Tensor, /) -> Tensor:

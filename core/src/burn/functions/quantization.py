@@ -17,6 +17,7 @@ from burn.functions.common import DeviceLike, DTypeLike, dispatch
 from burn.functions.normalize import as_dtype, check_tensor, find_device
 from burn.ops import REGISTRY
 from burn.ops.quantized_primitive import of_parts
+from burn.public_calls import public_operation, shown_value
 from burn.quant_scheme import QDType, QuantScheme
 from burn.quantized import Calibration, calibration as _calibration
 
@@ -150,7 +151,7 @@ def compute_range(
             dispatch.for_device(x.device.dispatch_id), x, scheme, calibration
         )
     except (ArgumentError, ShapeError) as error:
-        error.operation = error.operation or "compute_range"
+        error.operation = error.operation or public_operation("compute_range")
         raise
     return CalibrationRange(low, high)
 
@@ -297,7 +298,7 @@ def quantize_dynamic(
     try:
         low, high = _calibration.compute_range(ops, x, scheme, calibration)
     except (ArgumentError, ShapeError) as error:
-        error.operation = error.operation or "quantize_dynamic"
+        error.operation = error.operation or public_operation("quantize_dynamic")
         raise
     scales, global_ = _calibration.compute_parameters(ops, low, high, scheme)
     values = calls.quantize_values(x, scales, global_, scheme=scheme)
@@ -422,7 +423,7 @@ def _check_scheme(scheme: object, operation: str) -> None:
 def _check_calibration(calibration: object, operation: str) -> None:
     if not isinstance(calibration, Calibration):
         raise OperandTypeError(
-            f"calibration must be a Calibration, not {calibration!r}",
+            f"calibration must be a Calibration, not {shown_value(calibration)}",
             hint=f"One of {', '.join(map(str, Calibration))}",
             operation=operation,
         )

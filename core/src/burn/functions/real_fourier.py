@@ -11,7 +11,20 @@ from burn.ops.arguments import as_integer
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["ComplexPair", "Norm", "cfft", "icfft", "irfft", "norm_factor", "rfft", "scaled"]
+__all__ = [
+    "MAX_LENGTH",
+    "ComplexPair",
+    "Norm",
+    "cfft",
+    "icfft",
+    "irfft",
+    "norm_factor",
+    "rfft",
+    "scaled",
+]
+
+MAX_LENGTH: Final = 2**31 - 1
+"""The longest transform: what libraries take, which hold lengths in int32."""
 
 Norm: TypeAlias = Literal["backward", "ortho", "forward"]
 
@@ -235,7 +248,8 @@ def _axis_of_pair(re: Tensor, im: Tensor, axis: int, operation: str) -> int:
 
 
 def _length(n: int | None, default: int, operation: str) -> int:
-    return as_integer(default if n is None else n, "n", operation, least=1)
+    length = default if n is None else n
+    return as_integer(length, "n", operation, least=1, most=MAX_LENGTH)
 
 
 def _transform(

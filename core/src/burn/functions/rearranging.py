@@ -16,9 +16,9 @@ from burn.functions.common import Axis
 from burn.functions.creation import arange, asarray
 from burn.functions.manipulation import concat, flatten
 from burn.functions.normalize import (
+    as_integers,
     as_number,
     as_scalar,
-    as_shape,
     normalize_axes,
     normalize_axis,
     rank_of,
@@ -26,6 +26,7 @@ from burn.functions.normalize import (
 from burn.functions.quantization import is_quantized
 from burn.functions.views import independent, viewing
 from burn.ops.arguments import as_integer
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.aliases import Scalar, Shape, Slices
@@ -107,7 +108,7 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: Axis = None) -> Te
     >>> burn.roll(burn.arange(5, device="cpu"), 2).tolist()
     [3, 4, 0, 1, 2]
     """
-    shifts = as_shape(shift, "roll")
+    shifts = as_integers(shift, "shift", "roll")
     if axis is None:
         rank_of(x, "roll")
         flat = flatten(x)
@@ -190,6 +191,12 @@ def repeat(
     length = x.shape[number]
     if _is_integer(repeats):
         repeats = as_integer(repeats, "repeats", "repeat", least=0)
+        if x.size * repeats >= 2**63:
+            raise ShapeError(
+                f"{shown_value(repeats)} repeats of {x.size} elements",
+                hint="Make fewer than 2**63 elements",
+                operation="repeat",
+            )
         if is_quantized(x) and x.dtype.scheme.level.block:
             rows = repeat(arange(length, device=x.device), repeats)
             return calls.select(x, rows, axis=number)
@@ -202,7 +209,9 @@ def repeat(
         counts = calls.expand(calls.reshape(counts, shape=(1,)), shape=(length,))
     if counts.shape != (length,):
         raise ShapeError(
-            f"counts of shape {counts.shape} for an axis of length {length}", operation="repeat"
+            f"repeats of shape {counts.shape} for an axis of length {length}",
+            hint="Give one number, or one for each index of the axis",
+            operation="repeat",
         )
     dtype = x.device.settings.int_dtype
     indices = calls.repeat_indices(counts, dtype=dtype)
@@ -243,9 +252,11 @@ def tile(x: Tensor, repetitions: int | tuple[int, ...], /) -> Tensor:
     [1, 2, 1, 2]
     """
     rank = rank_of(x, "tile")
-    counts = as_shape(repetitions, "tile")
+    counts = as_integers(repetitions, "repetitions", "tile")
     if min(counts, default=0) < 0:
-        raise ArgumentError(f"a count is negative in {counts}", operation="tile")
+        raise ArgumentError(
+            f"repetitions are {shown_value(counts)}", hint="None is negative", operation="tile"
+        )
     counts = (1,) * (rank - len(counts)) + counts
     shape = (1,) * (len(counts) - rank) + x.shape
     pairs = list(zip(counts, shape, strict=True))
@@ -315,8 +326,9 @@ def narrow(x: Tensor, start: int, length: int, /, *, axis: int) -> Tensor:
     length = as_integer(length, "length", "narrow")
     if length < 0 or not 0 <= start <= x.shape[number] - length:
         raise AxisError(
-            f"indices {start} to {start + length - 1} of axis {number} of {x.shape}",
-            hint="They must be in the range of the axis",
+            f"start is {shown_value(start)} and length {shown_value(length)} along axis {number} "
+            f"of {x.shape}",
+            hint=f"Neither is negative, and their sum is at most {x.shape[number]}",
             operation="narrow",
         )
     return _view_of_part(x, number, start, length)
@@ -356,7 +368,7 @@ def split(
     number = normalize_axis(x, axis, "split")
     length = x.shape[number]
     if not _is_integer(indices_or_sections):
-        bounds = [0, *as_shape(indices_or_sections, "split"), length]
+        bounds = [0, *as_integers(indices_or_sections, "indices_or_sections", "split"), length]
         parts = [
             builtins.slice(start, stop).indices(length)
             for start, stop in itertools.pairwise(bounds)
@@ -436,10 +448,12 @@ def split_with_sizes(x: Tensor, sizes: Sequence[int], /, *, axis: int = 0) -> tu
     [[0], [1, 2, 3]]
     """
     number = normalize_axis(x, axis, "split_with_sizes")
-    lengths = as_shape(sizes, "split_with_sizes")
+    lengths = as_integers(sizes, "sizes", "split_with_sizes")
     if min(lengths, default=0) < 0 or sum(lengths) != x.shape[number]:
         raise ShapeError(
-            f"lengths {lengths} do not add up to {x.shape[number]}", operation="split_with_sizes"
+            f"lengths {shown_value(lengths)} do not add up to {x.shape[number]}",
+            hint=f"Give lengths from 0 on whose sum is that of axis {number}",
+            operation="split_with_sizes",
         )
     starts = itertools.accumulate(lengths, initial=0)
     return tuple([_view_of_part(x, number, *part) for part in zip(starts, lengths, strict=False)])
@@ -483,7 +497,7 @@ def pad(
     value = as_scalar(number, x.dtype, "pad")
     if (x.dtype.is_integer or x.dtype.is_bool) and value != number:
         raise DTypeError(
-            f"a tensor of {x.dtype} does not hold {number!r}",
+            f"a tensor of {x.dtype} does not hold {shown_value(number)}",
             hint="Convert it with .astype()",
             operation="pad",
         )
@@ -505,7 +519,7 @@ def _pairs(width: Any, rank: int) -> tuple[tuple[int, int], ...]:
         )
     except (TypeError, ValueError):
         raise ShapeError(
-            f"{width!r} does not say how much to pad",
+            f"{shown_value(width)} does not say how much to pad",
             hint="A number, a pair, or a pair for each axis",
             operation="pad",
         ) from None
@@ -543,9 +557,10 @@ def unfold(x: Tensor, size: int, /, *, axis: int, step: int = 1) -> Tensor:
     [[0, 1, 2], [2, 3, 4]]
     """
     number = normalize_axis(x, axis, "unfold")
+    longest = 2**63 - 1  # what int64 holds
     return calls.unfold(
         x,
         axis=number,
         size=as_integer(size, "size", "unfold"),
-        step=as_integer(step, "step", "unfold"),
+        step=as_integer(step, "step", "unfold", most=longest),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from burn.functions.normalize import as_shape, check_tensor, find_device
 from burn.functions.searching import where
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -269,9 +270,14 @@ def triu_indices(
     return _indices(starts, np.full_like(starts, columns), device, "triu_indices")
 
 
+_MAX_LENGTH: Final = 2**63 - 1
+"""The largest number of rows or columns, which int64 holds."""
+
+
 def _lengths(n: int, m: int | None, operation: str) -> tuple[int, int]:
-    rows = as_integer(n, "n", operation, least=0)
-    return rows, rows if m is None else as_integer(m, "m", operation, least=0)
+    rows = as_integer(n, "n", operation, least=0, most=_MAX_LENGTH)
+    columns = rows if m is None else as_integer(m, "m", operation, least=0, most=_MAX_LENGTH)
+    return rows, columns
 
 
 def _counted(rows: int, operation: str) -> Integers:
@@ -306,7 +312,11 @@ def _too_many(operation: str) -> OutOfMemoryError:
 def _column_minus_row(shape: Shape, device: Device, operation: str) -> Tensor:
     """Column index minus row index of the elements of a matrix."""
     if len(shape) < 2:
-        raise ShapeError(f"a tensor of shape {shape} is no matrix", operation=operation)
+        raise ShapeError(
+            f"a tensor of shape {shown_value(shape)} is no matrix",
+            hint="Give the lengths of two axes or more",
+            operation=operation,
+        )
     rows, columns = shape[-2:]
     row = calls.reshape(arange(rows, device=device), shape=(rows, 1))
     return arange(columns, device=device) - row

@@ -14,6 +14,7 @@ from burn.errors import ArgumentError, ShapeError
 from burn.functions import creation, random
 from burn.functions.normalize import as_shape, find_device
 from burn.ops.arguments import real_number
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -75,7 +76,7 @@ def fans(shape: Shape) -> tuple[int, int]:
     lengths = as_shape(shape, "nn.init.fans")
     if len(lengths) < 2:
         raise ShapeError(
-            f"a weight of shape {lengths} has no axes of inputs and outputs",
+            f"a weight of shape {shown_value(lengths)} has no axes of inputs and outputs",
             hint="Give the shape (outputs, inputs, ...); use uniform or normal for others",
             operation="nn.init.fans",
         )
@@ -109,14 +110,15 @@ def gain(nonlinearity: str, a: float = 0.0) -> float:
     >>> burn.nn.init.gain("leaky_relu", 1.0)
     1.0
     """
-    if nonlinearity == "leaky_relu":
-        return math.sqrt(2.0 / (1.0 + real_number(a, "a", "nn.init.gain") ** 2))
-    if nonlinearity not in _GAINS:
+    slope = real_number(a, "a", "nn.init.gain")
+    if not isinstance(nonlinearity, str) or nonlinearity not in (*_GAINS, "leaky_relu"):
         raise ArgumentError(
-            f"nonlinearity is {nonlinearity!r}",
+            f"nonlinearity is {shown_value(nonlinearity)}",
             hint=f"Use one of {', '.join(sorted([*_GAINS, 'leaky_relu']))}",
             operation="nn.init.gain",
         )
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2.0 / (1.0 + slope**2))
     return _GAINS[nonlinearity]
 
 
@@ -594,9 +596,11 @@ def weight_and_bias(
 
 
 def _kaiming_deviation(shape: Shape, a: float, mode: Any, nonlinearity: str) -> float:
-    if mode not in ("fan_in", "fan_out"):
+    if not isinstance(mode, str) or mode not in ("fan_in", "fan_out"):
         raise ArgumentError(
-            f"mode is {mode!r}", hint='Use "fan_in" or "fan_out"', operation="nn.init.kaiming"
+            f"mode is {shown_value(mode)}",
+            hint='Use "fan_in" or "fan_out"',
+            operation="nn.init.kaiming",
         )
     fan_in, fan_out = fans(shape)
     return gain(nonlinearity, a) / math.sqrt(max(fan_in if mode == "fan_in" else fan_out, 1))

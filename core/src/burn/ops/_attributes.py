@@ -22,6 +22,7 @@ from typing import (
 from burn.dtype import DType
 from burn.errors import ArgumentError, OperandTypeError
 from burn.ops.signature import Role
+from burn.public_calls import shown_value
 from burn.quant_scheme import QuantScheme
 
 __all__ = ["Attribute", "attributes_of", "check_choice", "without"]
@@ -82,13 +83,15 @@ class Attribute:
             return
         description, accepts = _RULES[self.role]
         if not accepts(value):
-            raise OperandTypeError(f"{self.name} must be {description}, not {value!r}")
+            raise OperandTypeError(f"{self.name} must be {description}, not {shown_value(value)}")
 
 
 def check_choice(name: str, value: str, choices: Iterable[str]) -> None:
     """Raise ArgumentError unless a value is one of the choices."""
     if not isinstance(value, str) or value not in choices:
-        raise ArgumentError(f"there is no {name} {value!r}", hint=f"One of {', '.join(choices)}")
+        raise ArgumentError(
+            f"there is no {name} {shown_value(value)}", hint=f"One of {', '.join(choices)}"
+        )
 
 
 def without(attributes: Mapping[str, Any], name: str) -> dict[str, Any]:

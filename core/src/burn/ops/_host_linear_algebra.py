@@ -50,33 +50,41 @@ def upload(ops: OpTable, array: Array, like: Primitive) -> Primitive:
     return ops.backend.from_data(TensorData(array.astype(native)), ops.device)
 
 
-def compute(function: Callable[..., Any], failure: str, *stacks: Array) -> Any:
+def compute(
+    function: Callable[..., Any],
+    failure: str | Callable[[Array], str],
+    *stacks: Array,
+    hint: str = "",
+) -> Any:
     """Run a function of `numpy.linalg` on stacks of matrices.
 
     Raises
     ------
     ExecutionError
-        If it fails; it says for which matrix of the stack, and `failure`.
+        If it fails; it says for which matrix of the stack, and `failure`, which may be a function
+        of that matrix.
     """
     with np.errstate(all="ignore"):
         try:
             return function(*stacks)
         except np.linalg.LinAlgError:
-            raise ExecutionError(f"{_failing_matrix(function, stacks)} {failure}") from None
+            name, matrix = _failing_matrix(function, stacks)
+            rule = failure if isinstance(failure, str) else failure(matrix)
+            raise ExecutionError(f"{name} {rule}", hint=hint) from None
 
 
-def _failing_matrix(function: Callable[..., Any], stacks: Sequence[Array]) -> str:
-    """Name the first matrix of a stack for which a function fails."""
+def _failing_matrix(function: Callable[..., Any], stacks: Sequence[Array]) -> tuple[str, Array]:
+    """Name the first matrix of a stack for which a function fails, and the matrix."""
     batch = np.broadcast_shapes(*[stack.shape[:-2] for stack in stacks])
     if not batch:
-        return "the matrix"
+        return "the matrix", stacks[0]
     stacks = [np.broadcast_to(stack, (*batch, *stack.shape[-2:])) for stack in stacks]
     for index in np.ndindex(batch):
         try:
             function(*[stack[index] for stack in stacks])
         except np.linalg.LinAlgError:
-            return f"matrix [{', '.join(map(str, index))}] of the batch"
-    return "a matrix"
+            return f"matrix [{', '.join(map(str, index))}] of the batch", stacks[0][index]
+    return "a matrix", stacks[0]
 
 
 def hermitian(x: Array) -> Array:

@@ -26,6 +26,7 @@ from burn.ops.signature import (
     Role,
 )
 from burn.ops.table import OpTable
+from burn.public_calls import shown_value
 
 
 @op(Tag.ELEMENTWISE)
@@ -146,7 +147,9 @@ def gelu(x: FloatOperand, *, approximate: Approximation = "none") -> Meta:
 
 def _check_approximation(approximate: str) -> None:
     if approximate not in ("none", "tanh"):
-        raise ArgumentError(f"approximate is {approximate!r}", hint='Use "none" or "tanh"')
+        raise ArgumentError(
+            f"approximate is {shown_value(approximate)}", hint='Use "none" or "tanh"'
+        )
 
 
 _TANH_SCALE: Final = math.sqrt(2.0 / math.pi)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from burn.errors import ArgumentError, OperandTypeError, ScalarRangeError
+from burn.errors import ArgumentError, OperandTypeError, ScalarRangeError, ShapeError
+from burn.public_calls import shown_value
 
 __all__ = ["as_integer", "as_python", "python_number", "real_number"]
 
@@ -31,18 +32,33 @@ def python_number(value: Any) -> Any:
     return as_python(value)
 
 
-def as_integer(value: int, name: str, operation: str = "", *, least: int | None = None) -> int:
-    """An argument as a Python integer; raises unless it is one, and at least `least`."""
+def as_integer(
+    value: int,
+    name: str,
+    operation: str = "",
+    *,
+    least: int | None = None,
+    most: int | None = None,
+) -> int:
+    """An argument as a Python integer; raises unless it is one, from `least` to `most`."""
     if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
-        raise OperandTypeError(f"{name} must be an integer, not {value!r}", operation=operation)
+        raise OperandTypeError(
+            f"{name} must be an integer, not {shown_value(value)}", operation=operation
+        )
     try:
         number = value.__index__()
-    except TypeError:  # an array that is no integer
+    except (TypeError, ShapeError):  # an array or a tensor that is no integer
         raise OperandTypeError(
-            f"{name} must be an integer, not {value!r}", operation=operation
+            f"{name} must be an integer, not {shown_value(value)}", operation=operation
         ) from None
     if least is not None and number < least:
-        raise ArgumentError(f"{name} is {number}", hint=f"Use {least} or more", operation=operation)
+        raise ArgumentError(
+            f"{name} is {shown_value(number)}", hint=f"Use {least} or more", operation=operation
+        )
+    if most is not None and number > most:
+        raise ArgumentError(
+            f"{name} is {shown_value(number)}", hint=f"Use {most} or less", operation=operation
+        )
     return number
 
 
@@ -64,7 +80,9 @@ def real_number(
     if value.__class__ is not float:
         value = python_number(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise OperandTypeError(f"{name} must be a number, not {value!r}", operation=operation)
+            raise OperandTypeError(
+                f"{name} must be a number, not {shown_value(value)}", operation=operation
+            )
         try:
             value = float(value)
         except OverflowError:

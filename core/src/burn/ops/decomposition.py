@@ -9,6 +9,8 @@ every backend gives the same. Comments name the sources of the gradients.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from burn.dtype import DType, Kind, int32
@@ -56,7 +58,29 @@ def cholesky(x: InexactOperand) -> Meta:
 @cholesky.on_host
 def _(ops: OpTable, x: Primitive) -> Primitive:
     array = hermitian(read(ops, x))
-    return upload(ops, compute(np.linalg.cholesky, "is not positive definite", array), x)
+    lower = compute(np.linalg.cholesky, _not_positive, array, hint=_HOW_TO_DECOMPOSE)
+    return upload(ops, lower, x)
+
+
+_HOW_TO_DECOMPOSE: Final = (
+    "All eigenvalues must be positive: add a multiple of eye() to the matrix, or use eigh()"
+)
+
+
+def _not_positive(matrix: Array) -> str:
+    """What is wrong with a matrix, by its first leading block that is not positive definite."""
+    order = next(
+        count for count in range(1, len(matrix) + 1) if not _is_positive(matrix[:count, :count])
+    )
+    return f"is not positive definite: its leading minor of order {order} is not positive"
+
+
+def _is_positive(matrix: Array) -> bool:
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 @cholesky.gradient(saves=("output",))

@@ -11,6 +11,7 @@ import numpy as np
 
 from burn.errors import ArgumentError, ShapeError
 from burn.ops._host_linear_algebra import (
+    Array,
     check_matrix,
     check_square,
     compute,
@@ -34,8 +35,6 @@ from burn.ops.signature import (
 )
 from burn.ops.table import OpTable
 
-_SINGULAR = "is singular"
-
 
 @op(Tag.CONTRACTION | Tag.COMPUTE_BOUND)
 def solve(x1: InexactOperand, x2: InexactOperand) -> Meta:
@@ -51,7 +50,13 @@ def solve(x1: InexactOperand, x2: InexactOperand) -> Meta:
 def _(ops: OpTable, x1: Primitive, x2: Primitive) -> Primitive:
     if len(x2.shape) < 2:
         raise ShapeError("the right side has fewer than two axes")
-    return upload(ops, compute(np.linalg.solve, _SINGULAR, read(ops, x1), read(ops, x2)), x1)
+    return upload(ops, _solved(read(ops, x1), read(ops, x2)), x1)
+
+
+def _solved(matrices: Array, columns: Array) -> Array:
+    hint = "lstsq() and pinv() take singular matrices"
+    solution: Array = compute(np.linalg.solve, "is singular", matrices, columns, hint=hint)
+    return solution
 
 
 def solution(x1: Meta, x2: Meta) -> Meta:

@@ -37,6 +37,7 @@ from burn.dtype import DType
 from burn.errors import BurnError, DTypeError, OperandTypeError
 from burn.ops._attributes import Attribute, attributes_of
 from burn.ops.signature import Meta, Operand
+from burn.public_calls import shown_value
 from burn.quant_scheme import QuantScheme
 
 __all__ = ["REGISTRY", "Context", "Op", "Saves", "Tag", "op", "register", "rename_function"]
@@ -355,7 +356,7 @@ class Op:
                     continue
                 if not isinstance(meta, Meta):
                     if not spec.scalar:
-                        raise OperandTypeError(f"{name} must be a tensor, not {meta!r}")
+                        raise OperandTypeError(f"{name} must be a tensor, not {shown_value(meta)}")
                     continue
                 if meta.dtype.kind not in spec.kinds:
                     raise DTypeError(
@@ -383,8 +384,10 @@ class Op:
 
 def _shown(operand: Any) -> str:
     """An operand as in a message; of any other object the type, since it may be a large array."""
-    if operand is None or isinstance(operand, (Meta, bool, int, float, complex)):
+    if isinstance(operand, Meta):
         return str(operand)
+    if operand is None or isinstance(operand, (bool, int, float, complex)):
+        return shown_value(operand)
     return type(operand).__name__
 
 
@@ -393,7 +396,7 @@ def _shown_value(value: Any) -> str:
     if isinstance(value, QuantScheme):
         return value.text
     operations = getattr(value, "operations", None)
-    return repr(value) if operations is None else f"<{len(operations)} operations>"
+    return shown_value(value) if operations is None else f"<{len(operations)} operations>"
 
 
 def _shown_list(operands: Sequence[Any]) -> str:

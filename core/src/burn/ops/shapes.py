@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from burn.dtype import DType, Kind
 from burn.errors import AxisError, DTypeError, OperandTypeError, ShapeError
 from burn.ops.signature import Meta, Scalar, Shape
+from burn.public_calls import shown_value
 
 __all__ = [
     "broadcast",
@@ -44,8 +45,9 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
                 result[axis] = length
             elif length not in (1, result[axis]):
                 raise ShapeError(
-                    f"shapes {' and '.join(map(str, shapes))} do not broadcast: "
-                    f"axis {axis - rank} has lengths {result[axis]} and {length}",
+                    f"shapes {' and '.join(map(shown_value, shapes))} do not broadcast: axis "
+                    f"{axis - rank} has lengths {shown_value(result[axis])} and "
+                    f"{shown_value(length)}",
                     hint="Lengths must be equal or 1, counted from the last axis",
                 )
     return tuple(result)
@@ -83,9 +85,9 @@ def check_distinct(axes: Sequence[int]) -> None:
 def check_shape(shape: Sequence[int]) -> Shape:
     """A shape; raises ShapeError for a negative length, or more elements than int64 counts."""
     if shape and min(shape) < 0:
-        raise ShapeError(f"shape {tuple(shape)} has a negative length")
+        raise ShapeError(f"shape {shown_value(tuple(shape))} has a negative length")
     if size(shape) >= 1 << 63:
-        raise ShapeError(f"shape {tuple(shape)} has more than 2**63 - 1 elements")
+        raise ShapeError(f"shape {shown_value(tuple(shape))} has more than 2**63 - 1 elements")
     return tuple(shape)
 
 

@@ -23,6 +23,7 @@ from burn.ops.signature import (
     TargetDType,
 )
 from burn.ops.table import OpTable
+from burn.public_calls import shown_value
 
 _ORDER = Tag.COMPUTE_BOUND | Tag.NO_GRADIENT
 
@@ -82,7 +83,10 @@ def argtopk(
     check_axis(axis, len(x.shape))
     check_index_dtype(dtype)
     if not 0 <= k <= x.shape[axis]:
-        raise ArgumentError(f"k is {k} for an axis of length {x.shape[axis]}")
+        raise ArgumentError(
+            f"k is {shown_value(k)} for an axis of length {x.shape[axis]}",
+            hint="Use a number from 0 to the length",
+        )
     return Meta((*x.shape[:axis], k, *x.shape[axis + 1 :]), dtype)
 
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from burn.dtype import DType, Kind
 from burn.errors import ArgumentError, DTypeError
+from burn.public_calls import shown_value
 from burn.quant_scheme.scheme import QuantScheme
 
 __all__ = ["QDType"]
@@ -41,7 +42,7 @@ class QDType(DType):
         """The one dtype of a scheme."""
         if scheme.__class__ is not QuantScheme:
             raise ArgumentError(
-                f"{scheme!r} is no QuantScheme",
+                f"{shown_value(scheme)} is no QuantScheme",
                 hint="QuantScheme.parse reads the text of one",
                 operation="QDType",
             )

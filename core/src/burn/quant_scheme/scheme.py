@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from burn.dtype import DType, float32, int8, uint8, uint32
 from burn.errors import ArgumentError, DTypeError, ShapeError
+from burn.public_calls import shown_value
 from burn.quant_scheme.parts import QuantLevel, QuantMode, QuantStore, QuantValue, ScaleDType
 
 if TYPE_CHECKING:
@@ -109,7 +110,9 @@ class QuantScheme:
         """
         match = _TEXT.fullmatch(text) if isinstance(text, str) else None
         if match is None:
-            raise DTypeError(f"{text!r} is no quantization scheme", hint=f"One is '{cls()}'")
+            raise DTypeError(
+                f"{shown_value(text)} is no quantization scheme", hint=f"One is '{cls()}'"
+            )
         block = tuple(map(int, match["block"].split("x"))) if match["block"] else ()
         kind, _, axis = match["store"].partition("@")
         try:

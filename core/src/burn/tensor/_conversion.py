@@ -137,6 +137,7 @@ class HostConversion(TensorAttributes):
             raise ShapeError(
                 f"a tensor of shape {self.shape} is not one number",
                 hint="Index it or reduce it to one element; .tolist() gives them all",
+                operation="item",
             )
         return self._numbers().item()
 
@@ -173,7 +174,7 @@ class HostConversion(TensorAttributes):
 
     def __index__(self) -> int:
         if not self.dtype.is_integer:
-            raise OperandTypeError(f"a {self.dtype} tensor is no index")
+            raise OperandTypeError(f"a {self.dtype} tensor is no index", operation="int")
         return int(self._real_item("index"))
 
     def __bool__(self) -> bool:

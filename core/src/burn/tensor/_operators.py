@@ -46,7 +46,7 @@ def _reflected_matmul(x: Tensor, other: Tensor, /) -> Tensor:
 
 def _iterator(x: Tensor, /) -> Iterator[Tensor]:
     if not x.shape:
-        raise OperandTypeError("a 0-d tensor has no elements to iterate over")
+        raise OperandTypeError("a 0-d tensor has no elements to iterate over", operation="iter")
     return (basic_indexing.getitem(x, index) for index in range(x.shape[0]))
 
 
@@ -124,7 +124,7 @@ class Operators(TensorAttributes):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise OperandTypeError("a 0-d tensor has no length")
+            raise OperandTypeError("a 0-d tensor has no length", operation="len")
         return self.shape[0]
 
 

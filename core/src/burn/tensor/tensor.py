@@ -26,7 +26,8 @@ from burn.functions import (
     utility,
 )
 from burn.functions.common import DeviceLike, dispatch
-from burn.functions.normalize import check_tensor
+from burn.functions.normalize import as_device, check_tensor
+from burn.public_calls import shown_value
 from burn.quant_scheme import QuantScheme
 from burn.tensor import _numpy_protocol as numpy_protocol
 from burn.tensor._conversion import HostConversion
@@ -170,11 +171,11 @@ class Tensor(Operators, HostConversion, Differentiable):
         """
         if stream is not None:
             raise ArgumentError(
-                f"no stream is taken, got {stream!r}",
+                f"no stream is taken, got {shown_value(stream)}",
                 hint="Leave stream out: burn orders the work by itself",
                 operation="to_device",
             )
-        return dispatch.to_device(self, Device(device))
+        return dispatch.to_device(self, as_device(device, "to_device"))
 
     @classmethod
     def from_primitive(cls, primitive: Any, device: DeviceLike) -> Tensor:
@@ -210,7 +211,7 @@ class Tensor(Operators, HostConversion, Differentiable):
         >>> burn.Tensor.from_primitive(numpy.cbrt(x.primitive), "cpu").device
         Device('cpu:0')
         """
-        return interchange.from_primitive(primitive, Device(device))
+        return interchange.from_primitive(primitive, as_device(device, "from_primitive"))
 
     @classmethod
     def from_inner(cls, x: Tensor, device: DeviceLike | None = None) -> Tensor:
@@ -239,7 +240,7 @@ class Tensor(Operators, HostConversion, Differentiable):
         Device('autodiff<cpu:0, checkpointing>')
         """
         check_tensor(x, "x", "from_inner")
-        return dispatch.from_inner(x, None if device is None else Device(device))
+        return dispatch.from_inner(x, None if device is None else as_device(device, "from_inner"))
 
     def __copy__(self) -> Tensor:
         """An independent tensor, a leaf if this is one, else tracked if this is tracked."""

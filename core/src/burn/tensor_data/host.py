@@ -18,6 +18,7 @@ from burn.errors import (
     ScalarRangeError,
     ShapeError,
 )
+from burn.public_calls import shown_value
 from burn.tensor_data._comparison import TOLERANCES, difference
 
 if TYPE_CHECKING:
@@ -55,6 +56,17 @@ def check_unmasked(values: object) -> None:
         raise ArgumentError(
             "a tensor has no mask, and elements of this array are masked",
             hint="Call .filled(value), or pass .data and keep .mask as a tensor of its own",
+        )
+
+
+def _refuse_large(array: np.ndarray[Any, Any]) -> None:
+    """Raise ScalarRangeError if all objects in an array are integers, which fit no dtype then."""
+    numbers = array.ravel().tolist() if array.dtype.kind == "O" else []
+    if numbers and all(isinstance(one, int) for one in numbers):
+        largest = shown_value(max(numbers, key=abs))
+        raise ScalarRangeError(
+            f"the integer {largest} fits no dtype",
+            hint="Pass floats: uint64 holds the largest integers",
         )
 
 
@@ -145,6 +157,7 @@ class TensorData:
                 f"cannot make a tensor of {type(values).__name__}: {error}"
             ) from None
         if array.dtype.kind not in "biufcV":
+            _refuse_large(array)
             raise OperandTypeError(
                 f"cannot make a tensor of {type(values).__name__} with elements of {array.dtype}",
                 hint="A tensor holds numbers or booleans",

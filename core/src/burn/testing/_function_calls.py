@@ -26,7 +26,7 @@ from burn.testing.function_samples import (
     public_function,
 )
 from burn.testing.op_samples import TESTED_DTYPE, Array
-from burn.testing.reference_backend import reference_device
+from burn.testing.reference_backend import reference_devices
 from burn.testing.subject import Subject, widened
 from burn.testing.tolerance import ELEMENTWISE, compare
 
@@ -315,7 +315,7 @@ _subjects: Final[list[Subject]] = []
 
 def _reference_subject() -> Subject:
     if not _subjects:
-        _subjects.append(Subject.of(reference_device()))
+        _subjects.append(Subject.of(reference_devices()[0]))
     return _subjects[0]
 
 

@@ -19,7 +19,7 @@ from burn.dtype import DType, DTypeUsage, Kind, bfloat16
 from burn.plugins import BackendSpec, DeviceInfo, registry
 from burn.tensor_data import TensorData
 
-__all__ = ["NumpyBackend", "reference_device"]
+__all__ = ["NumpyBackend", "reference_devices"]
 
 
 class NumpyBackend(ArrayBackend):
@@ -56,20 +56,28 @@ class NumpyBackend(ArrayBackend):
         return np.errstate(all="ignore")
 
 
+class _TwoDevices(NumpyBackend):
+    """A backend with another device, whose tensors do not mix with those of the first."""
+
+    def device_count(self, type_id: int) -> int:
+        """Two of the only type."""
+        return 2 if type_id == 0 else 0
+
+
 _SPEC: Final = BackendSpec(
     name="reference",
-    load=NumpyBackend,
-    probe=lambda: [DeviceInfo(type="numpy", index=0, hardware="NumPy")],
+    load=_TwoDevices,
+    probe=lambda: [DeviceInfo(type="numpy", index=index, hardware="NumPy") for index in range(2)],
     device_types=("numpy",),
     api_version=(0, 1),
 )
 
 
 @functools.cache
-def reference_device() -> Device:
-    """The device of a `NumpyBackend` as users know it; ``Device.enumerate()`` does not list it.
+def reference_devices() -> tuple[Device, Device]:
+    """Two devices of a `NumpyBackend` as users know them; ``Device.enumerate()`` lists neither.
 
-    Other devices are compared with it in how they treat wrong calls.
+    Other devices are compared with the first in how they treat wrong calls.
     """
     registry.build_in(_SPEC)
-    return Device("reference")
+    return Device("reference:0"), Device("reference:1")

@@ -16,6 +16,7 @@ from burn.functions.creation import asarray, zeros
 from burn.functions.normalize import as_flag
 from burn.functions.views import independent
 from burn.ops.arguments import python_number
+from burn.public_calls import shown_value
 from burn.transforms._arguments import (
     check_layers,
     check_like,
@@ -217,7 +218,9 @@ def _positions(argnums: Any, count: int, operation: str) -> list[int]:
     """The arguments to differentiate by, counted from the first of all positional ones."""
     if not isinstance(argnums, (list, tuple, range)):
         raise ArgumentError(
-            f"argnums is {argnums!r}", hint="Use an integer or a tuple of them", operation=operation
+            f"argnums is {shown_value(argnums)}",
+            hint="Use an integer or a tuple of them",
+            operation=operation,
         )
     positions = [_position(number, count, operation) for number in argnums]
     if len(set(positions)) < len(positions):
@@ -229,7 +232,7 @@ def _position(argnum: Any, count: int, operation: str) -> int:
     number = python_number(argnum)
     if number.__class__ is not int or not -count <= number < count:
         raise ArgumentError(
-            f"there is no argument {argnum!r} among {count} positional ones",
+            f"there is no argument {shown_value(argnum)} among {count} positional ones",
             hint="argnums counts positional arguments from 0; keyword arguments are constants",
             operation=operation,
         )

@@ -19,6 +19,7 @@ from burn.autodiff import recording
 from burn.devices import running_trace, transforms
 from burn.errors import ArgumentError, OperandTypeError
 from burn.ops.arguments import python_number
+from burn.public_calls import shown_value
 from burn.transforms._arguments import check_callable, is_tensor
 from burn.tree import leaves
 
@@ -289,7 +290,7 @@ class Compiled:
                 known = [*names, *keywords]
                 if one not in known:
                     raise ArgumentError(
-                        f"there is no argument {one!r} to donate",
+                        f"there is no argument {shown_value(one)} to donate",
                         hint=f"The arguments are {', '.join(known) or 'none'}",
                         operation="compile",
                     )
@@ -416,13 +417,14 @@ def _is_off(args: Any, keywords: Any) -> bool:
 
 def _donated(donate: Any) -> tuple[int | str, ...]:
     single = isinstance(donate, str) or isinstance(python_number(donate), int)
-    found = (donate,) if single or not isinstance(donate, Iterable) else tuple(donate)
+    is_one = single or is_tensor(donate) or not isinstance(donate, Iterable)
+    found = (donate,) if is_one else tuple(donate)
     result: list[int | str] = []
     for one in found:
         number = python_number(one)
         if not isinstance(one, str) and number.__class__ is not int:
             raise OperandTypeError(
-                f"donate has {one!r}, which names no argument",
+                f"donate has {shown_value(one)}, which names no argument",
                 hint="Name arguments by their positions or names: donate=(0, 'state')",
                 operation="compile",
             )

@@ -401,4 +401,5 @@ def hessian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> C
     >>> burn.hessian(lambda x: x[0] * x[0] * x[1])(x).tolist()
     [[4.0, 2.0], [2.0, 0.0]]
     """
+    check_callable(function, "hessian")
     return jacobian(grad(function, argnums), argnums)

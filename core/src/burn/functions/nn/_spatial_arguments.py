@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from burn.errors import ArgumentError, ShapeError
 from burn.functions.normalize import as_flag, rank_of
 from burn.ops.arguments import as_integer
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -31,38 +32,46 @@ Padding: TypeAlias = int | tuple[int | tuple[int, int], ...]
 OutputSize: TypeAlias = int | tuple[int | None, ...]
 """Like `PerAxis`, where None keeps the length of an axis."""
 
+_MAX_SPATIAL: Final = 2**31 - 1
+"""The largest stride, dilation, size or padding: what libraries take, which hold them in int32."""
+
 _LAYOUTS: Final = {1: "(N, C, L)", 2: "(N, C, H, W)", 3: "(N, C, D, H, W)"}
 
 
 def per_axis(value: Any, axis_count: int, name: str, operation: str) -> tuple[int, ...]:
     """An integer for each spatial axis."""
-    if value.__class__ is int:
+    if value.__class__ is int and value <= _MAX_SPATIAL:
         return (value,) * axis_count
     values = value if isinstance(value, (tuple, list)) else (value,) * axis_count
     if len(values) != axis_count:
         raise ArgumentError(
-            f"{name} has {len(values)} values",
-            hint=f"Give one, or {axis_count}: one for each spatial axis",
+            f"{name} has {len(values)} value{'s' if len(values) != 1 else ''} for "
+            f"{axis_count} spatial axes",
+            hint=f"Give a number, or {axis_count}: one for each axis",
             operation=operation,
         )
-    return tuple([as_integer(one, name, operation) for one in values])
+    return tuple([_spatial(one, name, operation) for one in values])
+
+
+def _spatial(value: Any, name: str, operation: str) -> int:
+    return as_integer(value, name, operation, most=_MAX_SPATIAL)
 
 
 def as_padding(padding: Any, axis_count: int, operation: str) -> tuple[tuple[int, int], ...]:
     """The padding before and after the elements of each spatial axis."""
-    if padding.__class__ is int:
+    if padding.__class__ is int and padding <= _MAX_SPATIAL:
         return ((padding, padding),) * axis_count
     values = padding if isinstance(padding, (tuple, list)) else (padding,) * axis_count
     pairs = [one if isinstance(one, (tuple, list)) else (one, one) for one in values]
     if len(pairs) != axis_count or any(len(pair) != 2 for pair in pairs):
         raise ArgumentError(
-            f"padding is {padding!r}",
+            f"padding is {shown_value(padding)}",
             hint=f"Give a number, or {axis_count} numbers or pairs: one for each spatial axis",
             operation=operation,
         )
     return tuple(
         [
-            (as_integer(before, "padding", operation), as_integer(after, "padding", operation))
+            (_spatial(before, "padding", operation), _spatial(after, "padding", operation))
             for before, after in pairs
         ]
     )

@@ -16,6 +16,7 @@ from burn.functions.nn._spatial_arguments import (
 )
 from burn.functions.normalize import rank_of
 from burn.ops.arguments import as_integer
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -237,7 +238,9 @@ def _named_padding(
         return ((0, 0),) * len(lengths)
     if padding != "same":
         raise ArgumentError(
-            f"padding is {padding!r}", hint='Use numbers, "same" or "valid"', operation=operation
+            f"padding is {shown_value(padding)}",
+            hint='Use numbers, "same" or "valid"',
+            operation=operation,
         )
     pairs = []
     for length, size, stride, dilation in zip(lengths, kernel, strides, dilations, strict=True):

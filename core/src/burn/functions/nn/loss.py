@@ -15,6 +15,7 @@ from burn.functions.quantization import numbers_of
 from burn.functions.searching import where
 from burn.functions.statistical import mean, sum
 from burn.ops.arguments import real_number
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -367,7 +368,9 @@ def reduce_losses(losses: Tensor, reduction: str, operation: str) -> Tensor:
         if reduction == "none":
             return losses
     raise ArgumentError(
-        f"reduction is {reduction!r}", hint='Use "mean", "sum" or "none"', operation=operation
+        f"reduction is {shown_value(reduction)}",
+        hint='Use "mean", "sum" or "none"',
+        operation=operation,
     )
 
 

@@ -466,7 +466,7 @@ def local_response_norm(
     operation = "local_response_norm"
     if rank_of(x, operation) < 2:
         raise _no_channels(x, operation)
-    count = as_integer(size, "size", operation, least=1)
+    count = as_integer(size, "size", operation, least=1, most=2**31 - 1)
     factor, exponent, offset = [
         real_number(value, name, operation)
         for name, value in (("alpha", alpha), ("beta", beta), ("k", k))

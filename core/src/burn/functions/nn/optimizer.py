@@ -651,11 +651,17 @@ def _as_list(operand: Any, operation: str, *, is_list: bool) -> list[Any]:
     return operand if operand.__class__ is Donated else list(operand)
 
 
+_MAX_STEP = 2**63 - 1
+"""The largest number of a step, which int64 holds."""
+
+
 def _as_step(step: Any, operation: str) -> Any:
     """The number of a step, or the scalar of a program for it."""
-    if step.__class__ is int or (step.__class__ is ScalarIr and step.kind is int):
+    if step.__class__ is int and step <= _MAX_STEP:
         return step
-    return as_integer(step, "step", operation)
+    if step.__class__ is ScalarIr and step.kind is int:
+        return step
+    return as_integer(step, "step", operation, most=_MAX_STEP)
 
 
 def _as_rate(rate: Any, name: str, operation: str) -> Any:

@@ -5,7 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from burn.dtype import Kind
-from burn.errors import ScalarRangeError, ShapeError
+from burn.errors import (
+    ArgumentError,
+    DTypeError,
+    OutOfRangeError,
+    ScalarRangeError,
+    ShapeError,
+)
 from burn.testing.arrays import floats, integers
 from burn.testing.function_samples import call, function_calls, wrong
 from burn.testing.op_samples import TESTED_DTYPE
@@ -84,6 +90,30 @@ function_calls("random.seed", call("a number", 3))
 function_calls(
     "random.categorical",
     call("weights", np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]]), 4),
+    transforms=False,
+)
+function_calls(
+    "random.choice",
+    call("of a number", 9, (2, 3)),
+    call("of rows, each once", floats(4, 3), 3, replace=False),
+    call("with weights", 4, 5, p=np.array([0.25, 0.5, 0.0, 0.25])),
+    call("each once with weights", 4, 3, replace=False, p=np.array([0.25, 0.5, 0.125, 0.125])),
+    errors=[
+        wrong("too many", ArgumentError, 3, 4, replace=False),
+        wrong("of nothing", ArgumentError, floats(0), 1),
+        wrong("weights of another length", ShapeError, 3, p=floats(2, low=0.0)),
+        wrong("integer weights", DTypeError, 2, p=np.array([1, 2])),
+        wrong("a negative weight", OutOfRangeError, 2, p=np.array([-1.0, 2.0]), in_data=True),
+        wrong(
+            "too few weights",
+            OutOfRangeError,
+            3,
+            2,
+            replace=False,
+            p=np.array([0.0, 2.0, 0.0]),
+            in_data=True,
+        ),
+    ],
     transforms=False,
 )
 for _name in ("kaiming_normal", "kaiming_uniform"):

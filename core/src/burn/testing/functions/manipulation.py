@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from burn.errors import AxisError, ShapeError
+from burn.errors import AxisError
 from burn.testing.arrays import booleans, floats, integers
 from burn.testing.function_samples import call, function_calls, wrong
 
@@ -39,7 +39,7 @@ function_calls("chunk", call("two", _M, 2))
 function_calls(
     "narrow",
     call("rows", _M, 1, 2, axis=0),
-    errors=[wrong("beyond the end", ShapeError, _M, 2, 2, axis=0)],
+    errors=[wrong("beyond the end", AxisError, _M, 2, 2, axis=0)],
 )
 function_calls("pad", call("zeros", _M, ((1, 0), (0, 2))), call("edges", _M, 1, "edge"))
 function_calls("unfold", call("windows", _M, 2, axis=1, step=2))

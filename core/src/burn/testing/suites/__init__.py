@@ -19,6 +19,7 @@ from burn.testing.suites import (
     compiled,
     contract,
     creation,
+    draws,
     dtypes,
     failures,
     functions,
@@ -34,6 +35,7 @@ from burn.testing.suites import (
     threads,
     transfers,
     views,
+    wrong_calls,
 )
 from burn.testing.suites.suite import DeviceSuite, Suite
 
@@ -45,7 +47,9 @@ SUITES: Final[dict[str, Suite]] = {
         contract,
         dtypes,
         by_op,
+        draws,
         functions,
+        wrong_calls,
         special_cases,
         silence,
         creation,
