@@ -33,9 +33,28 @@ SPECIAL: Final = np.array([math.nan, math.inf, -math.inf, 0.0, -0.0])
 """NaN, infinities and zeros of both signs."""
 
 LIMITS: Final = np.array(
-    [0, 1, -1, 2, -2, 100, 127, -128, 255, 32767, -32768, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63)]
+    [
+        0,
+        1,
+        -1,
+        2,
+        -(2**60) - 1,
+        2**53 + 1,
+        127,
+        -128,
+        255,
+        32767,
+        -32768,
+        2**31 - 1,
+        -(2**31),
+        2**63 - 1,
+        -(2**63),
+    ]
 )
-"""Integers that, wrapped around, are the smallest and largest of some dtype."""
+"""Integers that, wrapped around, are the smallest and largest of some dtype.
+
+Two others are those that no float64 holds.
+"""
 
 LONG_LENGTH: Final = 2 * 64 + 15
 """Elements of any dtype that fill two of the widest vector registers, and leave a remainder.

@@ -10,7 +10,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -26,6 +26,7 @@ __all__ = [
     "DRAWERS",
     "Draw",
     "Drawer",
+    "Layout",
     "Sort",
     "draws",
     "is_array",
@@ -33,15 +34,6 @@ __all__ = [
     "typical_sample",
     "with_layouts",
 ]
-
-_RANKS: Final[dict[int, Shape]] = {4: (2, 3, 4, 3), 5: (2, 3, 1, 4, 2), 6: (2, 1, 3, 2, 2, 3)}
-"""One shape for each rank: libraries that compile a program per shape have it from others."""
-
-_LONG: Final[tuple[Shape, ...]] = ((3, 1025), (1025,), (33, 65), (1025, 2), (2, 33, 65))
-"""One more than the lengths of blocks, groups and tiles: 32, 64, 256, 1024."""
-
-_HUGE: Final[tuple[Shape, ...]] = ((70_001,), (70_001, 2), (2, 70_001))
-"""More than a grid has groups along its second axis, and than 16 bits count."""
 
 
 class Sort(enum.Enum):
@@ -51,19 +43,74 @@ class Sort(enum.Enum):
     """Four to six axes."""
 
     LONG = "long"
-    """Rows and columns beyond the blocks that libraries compute at once."""
+    """One element more than fits the blocks, groups and tiles of libraries: 32, 64, 256, 1024."""
 
     PART = "part"
-    """Parts of larger tensors: memory with an offset, and rows further apart than they are long."""
+    """Parts of larger tensors."""
 
     ANY = "any"
-    """Up to six axes of any length from 0 to 6, in any layout."""
+    """Up to six axes of any length from 0 to 6."""
 
     HUGE = "huge"
     """More elements, or rows, than 16 bits count."""
 
 
-_TURNS: Final = (Sort.RANK, Sort.LONG, Sort.PART, Sort.RANK, Sort.LONG, Sort.ANY, Sort.ANY)
+class Layout(enum.Enum):
+    """How the elements of an operand lie in memory."""
+
+    PLAIN = "plain"
+    """One after the other."""
+
+    ROWS = "rows"
+    """One after the other, from an offset on."""
+
+    MARGINS = "margins"
+    """As a part of a larger tensor: rows are further apart than they are long."""
+
+    STEPS = "steps"
+    """Every second, third or seventh element of a larger tensor, some axes backwards."""
+
+    TURNED = "turned"
+    """With axes in another order."""
+
+    REPEATED = "repeated"
+    """The first elements again and again, with strides of 0."""
+
+
+class Turn(NamedTuple):
+    """What is special about a draw: its shape, and the layout of its first operand."""
+
+    sort: Sort
+    layout: Layout
+    shape: Shape
+
+
+_TURNS: Final = (
+    Turn(Sort.RANK, Layout.STEPS, (2, 3, 4, 3)),
+    Turn(Sort.LONG, Layout.ROWS, (3, 1025)),
+    Turn(Sort.PART, Layout.MARGINS, (4, 5, 6)),
+    Turn(Sort.RANK, Layout.TURNED, (2, 1, 3, 2, 2, 3)),
+    Turn(Sort.LONG, Layout.STEPS, (1025,)),
+    Turn(Sort.RANK, Layout.PLAIN, (2, 3, 1, 4, 2)),
+    Turn(Sort.LONG, Layout.TURNED, (33, 65)),
+    Turn(Sort.PART, Layout.ROWS, (5, 6)),
+    Turn(Sort.ANY, Layout.REPEATED, ()),
+    Turn(Sort.ANY, Layout.STEPS, ()),
+    Turn(Sort.RANK, Layout.REPEATED, (2, 3, 4, 3)),
+    Turn(Sort.LONG, Layout.MARGINS, (2, 33, 65)),
+    Turn(Sort.PART, Layout.STEPS, (5, 6)),
+    Turn(Sort.RANK, Layout.STEPS, (2, 1, 3, 2, 2, 3)),
+    Turn(Sort.LONG, Layout.PLAIN, (1025, 2)),
+    Turn(Sort.RANK, Layout.TURNED, (2, 3, 1, 4, 2)),
+    Turn(Sort.LONG, Layout.STEPS, (3, 1025)),
+    Turn(Sort.PART, Layout.MARGINS, (4, 5, 6)),
+    Turn(Sort.ANY, Layout.TURNED, ()),
+    Turn(Sort.ANY, Layout.MARGINS, ()),
+)
+"""Draws one after the other. Libraries that compile a program per shape have it from other ops."""
+
+_HUGE: Final[tuple[Shape, ...]] = ((70_001,), (70_001, 2), (2, 70_001))
+"""More than a grid has groups along its second axis, and than 16 bits count."""
 
 _RANGES: Final = {
     Kind.FLOAT: np.array([-2.0, 2.0]),
@@ -77,7 +124,7 @@ _RANGES: Final = {
 
 def sort_of(number: int) -> Sort:
     """What is special about the shapes of a draw."""
-    return _TURNS[number % len(_TURNS)]
+    return _TURNS[number % len(_TURNS)].sort
 
 
 Drawer: TypeAlias = "Callable[[Draw], Sample | None]"
@@ -119,6 +166,8 @@ class Draw:
         The op.
     sort : Sort
         What is special about its shapes.
+    has_ties : bool
+        Whether it has chosen equal elements, so that the largest one has no derivative.
     random : random.Random
         What draws; its seed is the name of the op and the number.
     """
@@ -136,7 +185,8 @@ class Draw:
         self.number = number
         self.kind = kind
         self.sort = sort_of(number) if sort is None else sort
-        self._has_ties = False
+        self._layout = Layout.PLAIN if sort is Sort.HUGE else _TURNS[number % len(_TURNS)].layout
+        self.has_ties = False
         self.random = random.Random(f"{self.op.name} {number} {attempt}")  # noqa: S311 — no secret
 
     def sample(self) -> Sample | None:
@@ -144,7 +194,7 @@ class Draw:
         one = DRAWERS[self.op.name](self)
         if one is None:
             return None
-        is_differentiable = one.differentiable and not self._has_ties
+        is_differentiable = one.differentiable and not self.has_ties
         one = replace(one, kinds=self.kind, differentiable=is_differentiable)
         return one if _is_accepted(self.samples, one) else None
 
@@ -166,27 +216,20 @@ class Draw:
 
     def shape(self, *, least: int = 0, empty: bool = True) -> Shape:
         """A shape of the sort of this draw, with at least some axes."""
-        turn = self.number // len(_TURNS)
         if self.sort is Sort.HUGE:
             return _HUGE[self.number % len(_HUGE)]
-        if self.sort is Sort.RANK:
-            return _RANKS[4 + (self.number // 3 + turn) % 3]
-        if self.sort is Sort.LONG:
-            fitting = [one for one in _LONG if len(one) >= least]
-            return fitting[(self.number // 3 + 2 * turn) % len(fitting)]
-        if self.sort is Sort.PART:
-            return (5, 6, 4)[-max(least, 2 + turn % 2) :]
+        if self.sort is not Sort.ANY:
+            shape = _TURNS[self.number % len(_TURNS)].shape
+            return shape if len(shape) >= least else (*shape, 2)
         rank = self.integer(least, 6)
-        if rank > 3:
-            return _RANKS[rank]
         lengths = (0, 1, 2, 3, 5, 6) if empty and self.chance(0.2) else (1, 2, 3, 5, 6)
-        return tuple(self.among(*lengths) for _ in range(rank))
+        return tuple(self.among(*(lengths if rank < 4 else lengths[:-2])) for _ in range(rank))
 
     def broadcastable(self, shape: Shape) -> Shape:
         """A shape that broadcasts to another one: axes of length 1, and fewer axes."""
-        if self.chance(0.4):
+        if self.chance(0.0 if self.sort is Sort.RANK else 0.4):
             return shape
-        kept = tuple(1 if self.chance(0.4) else length for length in shape)
+        kept = tuple(1 if self.chance(0.5) else length for length in shape)
         return kept[self.integer(0, len(kept)) :] if self.chance(0.4) else kept
 
     def axis(self, shape: Shape) -> int:
@@ -194,11 +237,14 @@ class Draw:
         return self.integer(0, len(shape) - 1)
 
     def axes(self, shape: Shape) -> tuple[int, ...]:
-        """Some axes, in any order; of many axes mostly several that are no neighbours."""
-        count = self.integer(min(len(shape), 1), len(shape))
-        if len(shape) > 3 and self.chance(0.7):
-            count = self.among(2, 3)
-        chosen = self.random.sample(range(len(shape)), count)
+        """Some axes, in any order; of many axes two or three that are not all neighbours."""
+        rank = len(shape)
+        if rank < 4:
+            chosen = self.random.sample(range(rank), self.integer(min(rank, 1), rank))
+        else:
+            chosen = [0, 1]
+            while max(chosen) - min(chosen) < len(chosen):
+                chosen = self.random.sample(range(rank), rank // 2)
         return tuple(chosen if self.chance(0.3) else sorted(chosen))
 
     # Values.
@@ -227,24 +273,36 @@ class Draw:
         return self.like(_RANGES[self.kind], shape)
 
     def view(self, array: Array, *, repeats: bool = True) -> Array:
-        """The same values in a layout of the sort of this draw; or the first ones, repeated."""
-        if not array.ndim or not array.size or array.size > 10_000 or self.chance(0.2):
+        """The same values in the layout of this draw, or the first ones again and again.
+
+        Operands after the first have any layout.
+        """
+        layout = self._layout
+        if self.sort is not Sort.HUGE:
+            self._layout = self.among(layout, *Layout)
+        if not array.ndim or not array.size or layout is Layout.PLAIN:
             return array
-        if self.sort is Sort.LONG:
-            return self._placed(array, steps=(1,), turns=self.chance(0.5))
-        if self.sort is Sort.PART:
-            return self._placed(array, steps=(1,), turns=False, margins=(1, 2))
-        if repeats and self.chance(0.2):
+        if layout is Layout.ROWS:
+            return self._placed(array, margins=(1, *(0,) * (array.ndim - 1)))
+        if layout is Layout.MARGINS:
+            return self._placed(array, margins=(1,) * array.ndim)
+        if layout is Layout.REPEATED and repeats:
             return self._repeated(array)
-        return self._placed(array, steps=(1, 1, 1, 2, 3, -1, -2, 7), turns=self.chance(0.6))
+        if layout is Layout.TURNED:
+            return self._placed(array, margins=(0,) * array.ndim, turns=True)
+        if array.size > 1000:
+            steps = (*(1,) * (array.ndim - 1), 3)
+        else:
+            steps = tuple(self.among(1, 2, -1, -2, 3) for _ in range(array.ndim))
+        return self._placed(array, margins=(0,) * array.ndim, steps=steps, turns=self.chance(0.5))
 
     def _placed(
         self,
         array: Array,
         *,
-        steps: Sequence[int],
-        turns: bool,
-        margins: tuple[int, int] = (0, 1),
+        margins: Sequence[int],
+        steps: Sequence[int] | None = None,
+        turns: bool = False,
     ) -> Array:
         """A view of a larger array, with axes in any order in memory."""
         order = list(range(array.ndim))
@@ -252,10 +310,10 @@ class Draw:
             self.random.shuffle(order)
         slices, lengths = [], []
         for axis in order:
-            length, step = array.shape[axis], self.among(*steps)
-            before = self.integer(*margins)
+            length, step = array.shape[axis], steps[axis] if steps else 1
+            before = margins[axis] and self.integer(margins[axis], 2)
             last = before + (length - 1) * abs(step)
-            lengths.append(last + 1 + self.integer(*margins))
+            lengths.append(last + 1 + (margins[axis] and self.integer(1, 2)))
             end = before - 1 if before else None
             slices.append(slice(before, last + 1, step) if step > 0 else slice(last, end, step))
         memory = np.full(lengths, array.dtype.type(1))
@@ -265,7 +323,7 @@ class Draw:
 
     def _repeated(self, array: Array) -> Array:
         """An array that repeats its first elements along some axes, with strides of 0."""
-        self._has_ties = True
+        self.has_ties = True
         once = tuple(slice(0, 1) if self.chance(0.5) else slice(None) for _ in range(array.ndim))
         return np.broadcast_to(array[once], array.shape)
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
+import numpy as np
+
+from burn.aliases import Shape
+from burn.dtype import Kind
 from burn.ops import Role
 from burn.testing.draws._draw import Draw, Sort, draws, is_array, typical_sample
-from burn.testing.op_samples import INDEX_DTYPE, Sample, sample
+from burn.testing.op_samples import INDEX_DTYPE, Array, Sample, sample
 
 __all__ = ["draw"]
 
@@ -22,37 +27,70 @@ def draw(draw: Draw) -> Sample | None:
     typical = typical_sample(draw)
     if typical is None:
         return None
-    shape = draw.shape(least=1, empty=False)
+    shape = _shape(draw)
     attributes = dict(typical.attributes)
+    axis = draw.axis(shape)
     for name, attribute in draw.op.attributes.items():
         if attribute.role is Role.AXIS:
-            attributes[name] = _long_axis(draw, shape) if draw.chance(0.7) else draw.axis(shape)
+            attributes[name] = axis = _long_axis(draw, shape)
         elif attribute.role is Role.AXES:
-            attributes[name] = _long_axes(draw, shape) if draw.chance(0.7) else draw.axes(shape)
+            attributes[name] = _axes(draw, shape)
+            axis = (*attributes[name], 0)[0]
         elif attribute.role is Role.FLAG:
             attributes[name] = draw.chance(0.5)
     operands = [draw.like(one, shape) if is_array(one) else one for one in typical.operands]
+    if draw.number % 2 == 0 and draw.op.name in _TO_THE_END:
+        operands = [draw.view(_TO_THE_END[draw.op.name](operands[0], axis))]
+    elif draw.op.name in ("prod", "cumprod") and draw.kind is Kind.FLOAT:
+        operands = [draw.floats(*shape, low=0.95, high=1.05)]  # no product is infinite, or 0
+    elif draw.op.name in _SORTS and draw.chance(0.5):
+        operands[0] = np.trunc(operands[0]).astype(operands[0].dtype)
+        draw.has_ties = True
     return sample("", *operands, differentiable=typical.differentiable, **attributes)
 
 
-def _long_axis(draw: Draw, shape: tuple[int, ...]) -> int:
+def _shape(draw: Draw) -> Shape:
+    shape = draw.shape(least=1, empty=False)
+    return (2500,) if draw.op.name in _SORTS and len(shape) == 1 < shape[0] else shape
+
+
+def _last_alone(x: Array, axis: int) -> Array:
+    """False but for the last one along an axis."""
+    result = np.zeros(x.shape, x.dtype)
+    result[(*(slice(None),) * axis, -1)] = 1
+    return result
+
+
+_TO_THE_END: Final[dict[str, Callable[[Array, int], Array]]] = {
+    **dict.fromkeys(("max", "argmax", "cummax"), np.sort),
+    **dict.fromkeys(("min", "argmin", "cummin"), lambda x, axis: np.flip(np.sort(x, axis), axis)),
+    "any": _last_alone,
+    "all": lambda x, axis: (_last_alone(x, axis) == 0).astype(x.dtype),
+}
+"""Ops whose result no other element than the last one of a row may decide."""
+
+_SORTS: Final = ("argsort", "argtopk", "sort")
+"""Ops to which it matters what happens to equal elements."""
+
+
+def _long_axis(draw: Draw, shape: Shape) -> int:
     """The longest axis, where that is what is special; else any."""
     if draw.sort in (Sort.LONG, Sort.HUGE):
         return max(range(len(shape)), key=shape.__getitem__)
     return draw.axis(shape)
 
 
-def _long_axes(draw: Draw, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _axes(draw: Draw, shape: Shape) -> tuple[int, ...]:
     if draw.sort is Sort.LONG:
         return (_long_axis(draw, shape),)
     if draw.sort is Sort.HUGE:
-        return draw.among((0,), (len(shape) - 1,), tuple(range(len(shape))))
+        return tuple(range(len(shape))) if draw.number == 2 else (len(shape) - 1,)
     return draw.axes(shape)
 
 
 @draws("argtopk")
 def _(draw: Draw) -> Sample | None:
-    shape = draw.shape(least=1, empty=False)
+    shape = _shape(draw)
     axis = _long_axis(draw, shape)
     k = draw.integer(0, min(shape[axis], 70))
     attributes: dict[str, Any] = {"k": k, "axis": axis, "largest": draw.chance(0.5)}

@@ -54,13 +54,13 @@ def _(draw: Draw) -> Sample | None:
 def _slices(draw: Draw, shape: Shape) -> tuple[Shape, Slices]:
     """Slices with small and large steps of either sign, and a shape that is long enough."""
     lengths, slices = list(shape), []
-    long = draw.integer(0, max(len(shape) - 1, 0))
+    long = shape.index(max(shape, default=0)) if shape else 0
     for axis, length in enumerate(shape):
         count = draw.integer(1 if length else 0, length)
         step = draw.among(1, 1, 2, -1, -2, 3)
-        if axis == long and draw.sort in (Sort.RANK, Sort.PART, Sort.ANY):
-            step = draw.among(5, 9, 17, -4, -11) if len(shape) > 1 else draw.among(9, 130, -33)
-            count = min(count, 4)
+        if axis == long and draw.sort is not Sort.LONG:
+            step = draw.among(130, -150) if draw.sort is Sort.PART else draw.among(9, -11, 17)
+            count = min(length, 4)
         span = (count - 1) * abs(step) + 1 if count else 0
         lengths[axis] = max(length, span + draw.integer(0, 2))
         start = draw.integer(0, lengths[axis] - span)

@@ -63,6 +63,7 @@ def _arange(note: str, kinds: Kind, start: Scalar, step: Scalar, length: int) ->
         _arange("fractions", Kind.FLOAT, -1.5, 0.25, 9),
         _arange("downwards in fractions", Kind.FLOAT, 0.5, -0.125, 9),
         _arange("long", Kind.FLOAT, 0.0, 0.5, 500),
+        _arange("long in tenths", Kind.FLOAT, 0.0, 0.1, 1000),
     ],
     errors=[
         error("booleans", ArgumentError, start=0, step=1, length=2, dtype=bool_),

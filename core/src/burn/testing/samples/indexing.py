@@ -23,6 +23,10 @@ _ROWS = np.array([[2, 0, 1, 2], [0, 0, -1, -3]])
 """Indices along an axis of length 3: repeated, the last from behind, and the first from behind."""
 
 
+_ONE_WRONG = np.append(np.zeros(999, np.int64), 3)
+"""More indices than a kernel looks at in one of its groups, of which the last is out of range."""
+
+
 @reference(
     "gather",
     samples=[
@@ -52,6 +56,7 @@ _ROWS = np.array([[2, 0, 1, 2], [0, 0, -1, -3]])
         error("no axis", AxisError, floats(), np.array(0), axis=0),
         error("float indices", DTypeError, floats(3), floats(2), axis=0),
         error("index n", OutOfRangeError, floats(3), np.array([0, 3]), axis=0, in_data=True),
+        error("index n after many", OutOfRangeError, floats(3), _ONE_WRONG, axis=0, in_data=True),
         error("index -n-1", OutOfRangeError, floats(3), np.array([-4, 0]), axis=0, in_data=True),
         error("empty axis", OutOfRangeError, floats(0), np.array([0]), axis=0, in_data=True),
     ],
@@ -171,6 +176,15 @@ reference(
             axis=0,
             in_data=True,
         ),
+        error(
+            "index n after many",
+            OutOfRangeError,
+            floats(3),
+            _ONE_WRONG,
+            floats(1000),
+            axis=0,
+            in_data=True,
+        ),
     ],
     terms=_scatter_terms,
 )(_scatter_add)
@@ -200,6 +214,7 @@ _LINES = np.array([2, 0, 0, -1])
         error("axis out of range", AxisError, floats(3), np.array([0]), axis=1),
         error("bool indices", DTypeError, floats(3), booleans(3), axis=0),
         error("index n", OutOfRangeError, floats(2, 3), np.array([3]), axis=1, in_data=True),
+        error("index n after many", OutOfRangeError, floats(3), _ONE_WRONG, axis=0, in_data=True),
         error("index -n-1", OutOfRangeError, floats(2, 3), np.array([-4]), axis=1, in_data=True),
     ],
     exact=True,

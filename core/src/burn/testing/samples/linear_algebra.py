@@ -208,6 +208,7 @@ also_for_complex(
         sample("over no elements", floats(2, 0), axis=(1,), ord=2.0),
         sample("empty other axis", floats(0, 3), axis=(1,), ord=3.0),
         sample("ones that 16-bit addition would lose", np.ones(900), axis=(0,), ord=2.0),
+        sample("squares beyond float16", floats(5, low=300.0, high=900.0), axis=(0,), ord=2.0),
         sample("transposed", transposed(floats(3, 4)), axis=(1,), ord=2.0),
         sample("strided", strided(floats(3, 4)), axis=(0,), ord=2.0),
         sample(

@@ -85,6 +85,13 @@ _AXIS_ERRORS: Final = (
 _OWN: Final[dict[str, Any]] = {"dtype": TESTED_DTYPE}
 
 
+_LARGE: Final = np.array([60000.0, 50000.0, 40000.0, -60000.0, -50000.0, -30000.0])
+"""Numbers of float16 the sum of which is one too, but not the sums on the way."""
+
+_NAN_AT_THE_END: Final = np.append(floats(256), math.nan)
+"""An element more than blocks and registers hold: what computes the others alone loses NaN."""
+
+
 def _sum(x: Array, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType) -> Array:
     def add(row: list[Any]) -> Any:
         if dtype.is_integer:
@@ -112,6 +119,7 @@ reference(
         sample("ones that 16-bit addition would lose", np.ones(1000), axis=(0,), **_OWN),
         sample("many", floats(10, 100), axis=(0, 1), **_OWN),
         sample("NaN", np.array([1.0, math.nan]), axis=(0,), **_OWN),
+        sample("beyond float16 on the way", _LARGE, axis=(0,), **_OWN),
         sample("infinities", np.array([[math.inf, 1.0], [math.inf, -math.inf]]), axis=(1,), **_OWN),
         sample("in float64", floats(3, 4), axis=(0,), dtype=float64),
         *layouts("integers", integers, **_OWN),
@@ -152,6 +160,7 @@ reference(
         *layouts("floats", floats),
         *_empty("floats", floats),
         sample("sum beyond float16", np.full(100, 1000.0), axis=(0,)),
+        sample("beyond float16 on the way", _LARGE, axis=(0,)),
         sample("NaN", np.array([[1.0, math.nan], [2.0, 4.0]]), axis=(1,)),
         sample("ones that 16-bit addition would lose", np.ones(1000), axis=(0,)),
     ],
@@ -196,6 +205,7 @@ _SHARES: Final = np.array([[0.0, 0.5, 0.5], [1 / 3, 1 / 3, 1 / 3], [0.0, 0.5, 0.
 
 _EXTREMA: Final = [
     *layouts("floats", floats),
+    sample("NaN at the end", _NAN_AT_THE_END, axis=(0,)),
     sample("NaN propagates", np.array([[1.0, math.nan], [math.nan, math.inf]]), axis=(1,)),
     sample("infinities", np.array([[-math.inf, -math.inf], [math.inf, 1.0]]), axis=(1,)),
     *layouts("integers", integers),
@@ -281,6 +291,8 @@ _ARG_SAMPLES: Final = [
     sample("empty other axis", floats(0, 3), axis=1, **_INDEX),
     sample("ties take the first", np.stack([_TIED, _TIED_LOW]), axis=2, **_INDEX),
     sample("NaN", np.array([[1.0, math.nan, math.inf, math.nan]]), axis=1, **_INDEX),
+    sample("NaN at the end", _NAN_AT_THE_END, axis=0, **_INDEX),
+    sample("ties far apart", np.tile([1.0, -1.0, 0.0], 300), axis=0, **_INDEX),
     sample("infinities", np.array([[-math.inf, -math.inf], [1.0, math.inf]]), axis=1, **_INDEX),
     sample("transposed", transposed(floats(3, 4)), axis=0, **_INDEX),
     sample("strided", strided(floats(3, 4)), axis=1, **_INDEX),

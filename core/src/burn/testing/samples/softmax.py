@@ -23,6 +23,7 @@ def _rows(**attributes: Any) -> list[Sample]:
         sample("all equal", np.full((2, 4), 3.0), axis=1),
         sample("one far above", np.array([0.0, -2.0, 60.0]), axis=0),
         sample("minus infinity", np.array([-math.inf, 0.0, 1.0]), axis=0),
+        sample("nothing but minus infinity", np.full((2, 3), -math.inf), axis=1),
         sample("NaN", np.array([[math.nan, 0.0], [1.0, 0.0]]), axis=1),
         sample("length 1", floats(3, 1), axis=1),
         sample("empty axis", floats(2, 0), axis=1),

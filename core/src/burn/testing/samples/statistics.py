@@ -22,6 +22,7 @@ _SAMPLES: Final[list[Sample]] = [
     sample("a fractional correction", floats(3, 4), axis=(0,), correction=0.5),
     sample("NaN", np.array([[1.0, math.nan, 2.0], [2.0, 4.0, 5.0]]), axis=(1,)),
     sample("infinity", np.array([[1.0, math.inf, 2.0], [2.0, 4.0, 5.0]]), axis=(1,)),
+    sample("squares beyond float16", floats(2, 3) * 100.0 + 200.0, axis=(1,)),
     sample("far from 0", 100.0 + transposed(floats(5, 4)), axis=(0,)),
 ]
 _ERRORS: Final = [

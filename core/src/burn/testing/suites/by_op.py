@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
+import numpy as np
+
 from burn.dtype import DType, bfloat16, bool_, complex64, float16, float32, int32, int64, uint8
+from burn.errors import OutOfRangeError
 from burn.ops import Tag
 from burn.testing._check import Check
 from burn.testing._gradients import (
@@ -29,7 +33,7 @@ from burn.testing.checks import (
     script_of_dispatch,
     script_of_refused,
 )
-from burn.testing.op_samples import OpSamples, Sample
+from burn.testing.op_samples import ErrorSample, OpSamples, Sample
 from burn.testing.subject import Call, Subject
 from burn.testing.suites.suite import Suite, on_op
 
@@ -48,9 +52,9 @@ _QUICK_DTYPES: Final = (
 
 def _values(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
     for samples in table:
-        for one in samples.samples:
+        for number, one in enumerate(samples.samples):
             dtypes = subject.dtypes(samples, one)
-            quick = _quick(dtypes)
+            quick = _quick(dtypes, number)
             for dtype in dtypes:
                 yield Check(
                     "values",
@@ -80,14 +84,15 @@ def _settings(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
                 )
 
 
-def _quick(dtypes: list[DType]) -> list[DType]:
-    """One dtype of each sort."""
-    return [found[0] for row in _QUICK_DTYPES if (found := [one for one in row if one in dtypes])]
+def _quick(dtypes: list[DType], number: int = 0) -> list[DType]:
+    """One dtype of each sort; both floats of 16 bits in turn."""
+    rows = [[one for one in row if one in dtypes] for row in _QUICK_DTYPES]
+    return [row[-(number % 2) if row[0].is_float else 0] for row in rows if row]
 
 
 def _errors(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
     for samples in table:
-        for refused in samples.errors:
+        for refused in [*samples.errors, *_far_away(samples)]:
             yield Check(
                 "errors",
                 samples.op.name,
@@ -104,6 +109,29 @@ def _errors(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
                     on_op(subject, check_error_in_dispatch, samples, refused),
                     partial(script_of_refused, subject, samples, refused),
                 )
+
+
+_FAR: Final = (1 << 31, 1 << 32, -(1 << 32) - 1, (1 << 40) + 1, (1 << 63) - 1, -(1 << 63))
+"""Indices that are in range again where a library keeps some of their bits."""
+
+
+def _far_away(samples: OpSamples) -> Iterator[ErrorSample]:
+    """A call with an index out of range, with one that is far out of range."""
+    for refused in samples.errors:
+        if refused.in_data and refused.expected is OutOfRangeError:
+            specs = list(samples.op.operands.values())
+            for number, operand in enumerate(refused.operands):
+                if not specs[number].promotes and getattr(operand, "dtype", None) == np.int64:
+                    for index in _FAR:
+                        far = operand.copy()
+                        far.reshape(-1)[np.argmax(np.abs(far))] = index
+                        operands = (
+                            *refused.operands[:number],
+                            far,
+                            *refused.operands[number + 1 :],
+                        )
+                        yield replace(refused, note=f"index {index}", operands=operands)
+                    return
 
 
 def _gradients(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:

@@ -8,9 +8,11 @@ from typing import Any, Final
 import numpy as np
 
 from burn.backend import Backend, is_implemented
+from burn.devices import Device
 from burn.dtype import DType, DTypeUsage, bool_, float32, int32, int64
 from burn.generator import get_state
 from burn.ops import REGISTRY
+from burn.plugins import registry
 from burn.tensor_data import TensorData
 from burn.testing._check import Check
 from burn.testing.op_samples import OpSamples
@@ -55,6 +57,20 @@ def _counts_its_devices(subject: Subject) -> None:
     for absent in (200, 255):
         count = subject.backend.device_count(absent)
         expect(count == 0, f"device_count({absent}) is {count} for a type that does not exist")
+    if subject.handle is not None and subject.handle in Device.enumerate():
+        _counts_what_is_listed(subject, subject.handle.backend_name)
+
+
+def _counts_what_is_listed(subject: Subject, name: str) -> None:
+    """Of each type that the plugin declares, as many devices as its probe lists."""
+    listed = [device.type for device in Device.enumerate(name)]
+    for kind, declared in enumerate(registry.entries[name].spec.device_types):
+        count = subject.backend.device_count(kind)
+        expect(
+            count == listed.count(declared),
+            f"device_count({kind}) is {count}, and the probe lists {listed.count(declared)} "
+            f"devices of the type {declared!r}",
+        )
 
 
 def _usage_is_consistent(subject: Subject) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from burn import namespace as burn
 from burn.devices import Device
 from burn.dtype import DType, Kind, float32
+from burn.tensor_data import TensorData
 from burn.testing.suites.expectations import expect, expect_values, gradient_of, typical
 from burn.testing.suites.suite import DeviceSuite, for_each_dtype
 
@@ -118,6 +119,52 @@ def copied(device: Device, dtype: DType) -> None:
     made = burn.asarray(source, device=device)
     source[...] = np.roll(values, 1)
     expect_values("a tensor whose source was changed", made, values)
+
+
+_UPLOADS: Final = ((200, 9), (60, 5000), (12, 300_000))
+"""How many arrays are uploaded one after the other, and of how many elements."""
+
+
+@_creation.check("the memory of others is theirs as soon as an upload returns")
+def copied_at_once(device: Device) -> None:
+    """An array that is written to at once: a library that reads it later has what comes then.
+
+    Some libraries share arrays whose memory begins at a multiple of 64 bytes, and copy others.
+    """
+    for count, size in _UPLOADS:
+        made, wanted = [], []
+        for number in range(count):
+            memory = np.zeros(4 * size + 64, np.uint8)
+            shift = -memory.__array_interface__["data"][0] % 64 if number % 2 else 4
+            source = memory[shift : shift + 4 * size].view(np.float32)
+            source[...] = number
+            made.append(burn.asarray(source, device=device))
+            source[...] = -1.0
+            wanted.append(np.float32(number))
+        wrong = sum(
+            not np.array_equal(one.numpy(), np.full(size, number))
+            for one, number in zip(made, wanted, strict=True)
+        )
+        expect(
+            not wrong,
+            f"{wrong} of {count} tensors of {size} elements changed when the arrays that they were "
+            "made of were written to after asarray: from_data has to copy before it returns",
+        )
+
+
+@_creation.check("asarray of memory at any address", dtypes=for_each_dtype())
+def unaligned(device: Device, dtype: DType) -> None:
+    """Numbers in the middle of other bytes, as files have them, and in read-only memory."""
+    values = typical(dtype, 3, 7)
+    for shift in (1, 2, 4, 8, 16):
+        memory = bytes(shift) + values.tobytes()
+        source = np.frombuffer(memory, dtype.numpy, offset=shift).reshape(3, 7)
+        made = burn.asarray(source, device=device)
+        expect_values(f"asarray of numbers {shift} bytes from the beginning", made, values)
+        data = device.ops.backend.from_data(TensorData(source), device.id)
+        found = device.ops.backend.to_data(data).array
+        expect_values(f"an upload of numbers {shift} bytes from the beginning", found, values)
+        expect_values("a part of them", burn.flip(made[1:, ::2]), np.flip(values[1:, ::2]))
 
 
 _MAKERS: Final[dict[str, Callable[[Device], Tensor]]] = {

@@ -9,7 +9,7 @@ import numpy as np
 
 from burn import namespace as burn
 from burn.devices import Device
-from burn.dtype import DType, DTypeUsage, Kind, float32
+from burn.dtype import DType, DTypeUsage, Kind, bool_, float32
 from burn.errors import DTypeError
 from burn.testing.suites.expectations import expect, expect_error, expect_values, typical
 from burn.testing.suites.suite import DeviceSuite
@@ -150,6 +150,98 @@ def defaults_are_supported(device: Device) -> None:
         expect(device.supports_dtype(dtype), f"the default dtype {dtype} is not supported")
     expect(burn.ones(2, device=device).dtype is device.settings.float_dtype, "of ones()")
     expect(burn.arange(2, device=device).dtype is device.settings.int_dtype, "of arange()")
+
+
+def _wide(device: Device) -> Iterable[DType]:
+    return [one for one in _computed(device) if one.is_integer and one.itemsize == 8]
+
+
+@_dtypes.check("numbers that no float64 holds stay as they are", dtypes=_wide)
+def wide_numbers(device: Device, dtype: DType) -> None:
+    """Python's integers beside tensors and in new ones, whose last bits a float would lose."""
+    big = 2**53 + 1
+    values = np.array([[big, big + 1, big - 2], [2**60 + 1, 5, 2**62 + 3]], dtype.numpy)
+    x = burn.asarray(values, device=device)
+    odd = values % 2 == 1
+    condition = burn.asarray(odd, device=device)
+    for what, found, expected in (
+        ("full", burn.full((2,), big, dtype=dtype, device=device), np.full(2, big)),
+        (
+            "arange",
+            burn.arange(big, big + 7, 3, dtype=dtype, device=device),
+            big + np.arange(0, 7, 3),
+        ),
+        ("asarray of a list", burn.asarray([big, 1], dtype=dtype, device=device), [big, 1]),
+        ("x + a number", x + big, values + big),
+        ("a number - x", 2**62 + 5 - x, 2**62 + 5 - values),
+        ("x * a number", x * 3, values * 3),
+        ("x // a number", x // 3, values // 3),
+        ("x % a number", x % 1000, values % 1000),
+        ("maximum", burn.maximum(x, big), np.maximum(values, big)),
+        ("minimum of tensors", burn.minimum(x, x[::-1]), np.minimum(values, values[::-1])),
+        ("clip", burn.clip(x, big, 2**60), np.clip(values, big, 2**60)),
+        ("where", burn.where(condition, x, big + 3), np.where(odd, values, big + 3)),
+        ("sum", burn.sum(x, axis=0, dtype=dtype), values.sum(0)),
+        ("cumulative sums", burn.cumulative_sum(x, axis=1), values.cumsum(1)),
+        ("max", burn.max(x, axis=1), values.max(1)),
+        ("min", burn.min(x), values.min()),
+        ("sort", burn.sort(x, axis=1), np.sort(values, 1)),
+        ("take", burn.take(x, burn.asarray([2, 0], device=device), axis=1), values[:, [2, 0]]),
+        ("abs", burn.abs(x), values),
+        ("x ** 1", x**1, values),
+        ("matmul", x @ x.T[:, :1], values @ values.T[:, :1]),
+    ):
+        expect_values(what, found, np.asarray(expected).astype(dtype.numpy))
+    for what, truths, expected in (
+        ("x == a number", x == big, values == big),
+        ("x < a number", x < big + 1, values < big + 1),
+        ("x >= a number", x >= big, values >= big),
+        ("argmax", burn.argmax(x, axis=1), values.argmax(1)),
+        ("argmin", burn.argmin(x, axis=1), values.argmin(1)),
+    ):
+        expect(truths.tolist() == expected.tolist(), f"{what} is {truths.tolist()}")
+
+
+def _floats(device: Device) -> Iterable[DType]:
+    return [one for one in _computed(device) if one.is_float]
+
+
+@_dtypes.check("subnormal numbers are not 0", dtypes=_floats)
+def subnormal_numbers(device: Device, dtype: DType) -> None:
+    """Numbers below the smallest normal one have a sign, an order, and a logarithm."""
+    tiny = float(burn.finfo(dtype).smallest_normal)
+    values = np.array([tiny / 2, -tiny / 4, 0.0, tiny / 8, tiny], np.float64).astype(dtype.numpy)
+    wide = values.astype(np.float64)
+    x = burn.asarray(values, device=device)
+    for what, found, expected in (
+        ("x > 0", x > 0, wide > 0),
+        ("x == 0", x == 0, wide == 0),
+        ("x < x.flip", x < burn.flip(x), wide < wide[::-1]),
+        ("a cast to bool", x.astype(bool_), wide != 0),
+        ("any", burn.any(x[:2]), True),
+        ("argmax", burn.argmax(x[:4]), 0),
+        ("argmin", burn.argmin(x), 1),
+        ("argsort", burn.argsort(x), np.argsort(wide)),
+        ("sign", burn.sign(x), np.sign(wide)),
+    ):
+        expect(found.tolist() == np.asarray(expected).tolist(), f"{what} is {found.tolist()}")
+    for what, result, exact in (
+        ("abs", burn.abs(x), np.abs(wide)),
+        ("negative", -x, -wide),
+        ("max", burn.max(x[:4]), wide[0]),
+        ("min", burn.min(x), wide[1]),
+        ("maximum", burn.maximum(x, 0.0), np.maximum(wide, 0.0)),
+        ("where", burn.where(x > 0, x, x * 0), np.where(wide > 0, wide, 0.0 * wide)),
+        ("sort", burn.sort(x), np.sort(wide)),
+        ("x + x", x + x, wide + wide),
+        ("x * 2", x * 2.0, wide * 2),
+        ("x / 2 of a normal number", x[4:] * 0.5, wide[4:] * 0.5),
+        ("x - y", x[4:] - x[:1], wide[4:] - wide[:1]),
+        ("x / x", x[:2] / x[:2], np.ones(2)),
+    ):
+        expect_values(what, result, exact.astype(dtype.numpy))
+    logarithms = burn.log(burn.abs(x[:2]))
+    expect_values("log", logarithms, np.log(np.abs(wide[:2])).astype(dtype.numpy), exact=False)
 
 
 def _every_bit(dtype: DType) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:

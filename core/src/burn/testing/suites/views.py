@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,8 +11,13 @@ import numpy as np
 from burn import namespace as burn
 from burn.devices import Device
 from burn.dtype import DType, float32
+from burn.functions.common import dispatch
+from burn.ops import Tag
+from burn.testing._check import Check
+from burn.testing.op_samples import OpSamples, Sample
+from burn.testing.subject import Call, Subject, map_arrays
 from burn.testing.suites.expectations import expect, expect_values, gradient_of, typical
-from burn.testing.suites.suite import DeviceSuite, for_each_dtype
+from burn.testing.suites.suite import DeviceSuite, Suite, for_each_dtype, named_check
 
 __all__ = ["SUITES"]
 
@@ -159,4 +164,46 @@ def writes_of_threads(device: Device) -> None:
     expect_values("x", x, expected.astype(np.float32))
 
 
-SUITES: Final = [_views.suite]
+def _checks(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
+    if subject.handle is None:
+        return
+    for samples in table:
+        chosen = [one for one in samples.samples if float32 in subject.dtypes(samples, one)]
+        chosen = [one for one in chosen if _is_whole(one)]
+        if chosen and Tag.RANDOM not in samples.op.tags:
+            note = "results have their own memory"
+            yield named_check(
+                subject, "views", samples.op.name, float32, note, _has_own_memory, samples, chosen
+            )
+    yield from _views.checks(subject, table)
+
+
+def _is_whole(one: Sample) -> bool:
+    """Whether its first operand is a tensor that can be written to."""
+    first = one.operands[0] if one.operands else None
+    return isinstance(first, np.ndarray) and first.size > 0
+
+
+_KEPT: Final = 4
+"""Samples of an op whose results are looked at while their operands are written to."""
+
+
+def _has_own_memory(subject: Subject, samples: OpSamples, chosen: Sequence[Sample]) -> None:
+    """An op that gives its operand back, or a part of its memory, must not be seen to do so."""
+    device: Any = subject.handle
+    for one in [*chosen[: _KEPT - 1], chosen[-1]]:
+        call = Call.of(samples, one, float32, subject.index_dtype)
+        with subject.quiet():
+            operands = map_arrays(lambda array: burn.asarray(array, device=device), call.operands)
+            first = operands[0]
+            first[...] = burn.asarray(call.operands[0], device=device)  # its memory is its own now
+            outputs = call.outputs(dispatch.execute(call.op.name, *operands, **call.attributes))
+            before = [np.array(dispatch.to_data(output).array) for output in outputs]
+            first[...] = burn.flip(first) if first.ndim else first * 0
+            first[...] = burn.ones_like(first)
+            for output, values in zip(outputs, before, strict=True):
+                what = f"{call.op.describe(call.metas, call.attributes)}, after a write to x,"
+                expect_values(what, dispatch.to_data(output).array, values)
+
+
+SUITES: Final = [Suite(_views.name, _views.summary, _checks, of_devices=True)]
