@@ -46,7 +46,6 @@ __all__ = [
     "load_samples",
     "reference",
     "resolve_attributes",
-    "restricted",
     "sample",
 ]
 
@@ -342,20 +341,6 @@ def resolve_attributes(
         else value
         for name, value in attributes.items()
     }
-
-
-def restricted(samples: OpSamples, one: Sample) -> Sample:
-    """A sample for the dtypes that its operands are meant for, and that samples of the op try.
-
-    Raises
-    ------
-    ValueError
-        If there are none.
-    """
-    tried = Kind()
-    for other in samples.samples:
-        tried |= Kind.REAL if other.kinds is None else other.kinds
-    return _restricted(samples.op, one, tried)
 
 
 def _accepted(definition: Op) -> Kind:
