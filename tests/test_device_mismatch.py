@@ -188,6 +188,9 @@ CALLED = {
         lambda f, *tensors: f(list(tensors)),
     ),
     "burn.linalg.solve_triangular": lambda f, x, y: f(x, y, upper=True),
+    "burn.nn.functional.rnnt_loss": lambda f, x, targets, frames, labels: f(
+        x, targets + 1, frames + 2, labels + 1
+    ),
     **{
         f"burn.nn.functional.max_unpool{rank}d": lambda f, x, indices: f(x, indices, 2)
         for rank in (1, 2, 3)
@@ -271,6 +274,12 @@ SHAPES = {
     "burn.nn.functional.margin_ranking_loss": [MATRIX] * 3,
     "burn.nn.functional.multi_margin_loss": [MATRIX, "int64 (3,)", ROW],
     "burn.nn.functional.nll_loss": [MATRIX, "int64 (3,)", ROW],
+    "burn.nn.functional.rnnt_loss": [
+        (1, 2, 2, 3),
+        "int64 (1, 1)",
+        "int64 (1,)",
+        "int64 (1,)",
+    ],
     "burn.nn.functional.prelu": [MATRIX, ROW],
     "burn.put_along_axis": [MATRIX, "int64 (1, 3)", (1, 3)],
     "burn.nn.functional.rms_norm": [MATRIX, ROW],

@@ -486,3 +486,112 @@ def test_the_ignored_index_is_an_integer_which_may_be_negative(loss):
     for wrong in (1.5, True, "0"):
         with pytest.raises(burn.OperandTypeError, match="ignore_index must be an integer"):
             loss(scores, targets, ignore_index=wrong)
+
+
+def transducer_loss(x, targets, frames, labels, blank=0):
+    """Equations 16 to 18 of Graves (2012), cell by cell."""
+    x = x - np.log(np.exp(x).sum(-1, keepdims=True))
+    losses = []
+    for n in range(len(x)):
+        reached = np.full((frames[n], labels[n] + 1), -np.inf)
+        for t, u in np.ndindex(reached.shape):
+            ways = [0.0] if t == u == 0 else []
+            if t:
+                ways.append(reached[t - 1, u] + x[n, t - 1, u, blank])
+            if u:
+                ways.append(reached[t, u - 1] + x[n, t, u - 1, targets[n, u - 1]])
+            reached[t, u] = np.logaddexp.reduce(ways)
+        losses.append(-reached[-1, -1] - x[n, frames[n] - 1, labels[n], blank])
+    return np.array(losses)
+
+
+TRANSDUCER = (
+    RANDOM.normal(size=(4, 5, 4, 6)),
+    np.array([[2, 1, 1], [5, 3, 0], [9, 9, 9], [4, -7, 9]]),
+    np.array([5, 3, 1, 4]),
+    np.array([3, 2, 0, 1]),
+)
+"""Scores, labels (of which some are beyond the lengths), numbers of frames and of labels."""
+
+
+@for_each_reduction
+def test_the_loss_of_transducers_is_that_of_its_equations(reduction):
+    x, *rest = TRANSDUCER
+    expected = transducer_loss(x, *rest)
+    ours = functional.rnnt_loss(tensor(x), *map(tensor, rest), reduction=reduction)
+    expected = expected if reduction == "none" else getattr(expected, reduction)()
+    np.testing.assert_allclose(ours.numpy(), expected, rtol=1e-12)
+    layer = burn.nn.RNNTLoss(reduction=reduction)
+    assert layer(tensor(x), *map(tensor, rest)).tolist() == ours.tolist()
+
+
+def test_the_gradient_of_the_loss_of_transducers_is_that_of_its_equations():
+    x, *rest = TRANSDUCER
+    scores = leaf(x)
+    loss = functional.rnnt_loss(scores, *map(tensor, rest), reduction="sum")
+    gradient = scores.grad(loss.backward()).numpy()
+    assert not gradient[1, 3:].any()  # beyond the frames
+    assert not gradient[2, :, 1:].any()  # beyond the labels
+    np.testing.assert_allclose(gradient.sum(-1), 0.0, atol=1e-12)
+    for index in [(0, 0, 0, 2), (0, 4, 3, 0), (1, 1, 1, 3), (3, 2, 0, 5), (2, 0, 0, 0)]:
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = x.copy()
+            moved[index] += sign * 1e-5
+            ends.append(transducer_loss(moved, *rest).sum())
+        assert gradient[index] == pytest.approx((ends[0] - ends[1]) / 2e-5, abs=1e-8)
+
+
+def test_transducers_take_logarithms_of_probabilities_and_any_blank():
+    x, targets, frames, labels = TRANSDUCER
+    targets = np.where(targets == 5, 0, np.maximum(targets, 0) % 5)
+    rest = [tensor(one) for one in (targets, frames, labels)]
+    logs = functional.log_softmax(tensor(x))
+    ours = functional.rnnt_loss(logs, *rest, blank=-1, fused_log_softmax=False, reduction="none")
+    np.testing.assert_allclose(ours.numpy(), transducer_loss(x, targets, frames, labels, blank=5))
+
+
+@pytest.mark.parametrize(
+    ("targets", "frames", "labels"),
+    [
+        ([[1, 0]], [3], [2]),
+        ([[1, 9]], [3], [2]),
+        ([[-1, 1]], [3], [2]),
+        ([[1, 1]], [0], [2]),
+        ([[1, 1]], [4], [2]),
+        ([[1, 1]], [3], [3]),
+        ([[1, 1]], [3], [-1]),
+    ],
+)
+def test_transducers_refuse_labels_and_lengths_out_of_range(targets, frames, labels):
+    x = burn.zeros((1, 3, 3, 4), device=CPU)
+    with pytest.raises(burn.OutOfRangeError, match="rnnt_loss"):
+        functional.rnnt_loss(x, *map(tensor, (targets, frames, labels))).item()
+
+
+def test_gram_matrices_are_means_of_products_of_channels():
+    x = RANDOM.normal(size=(2, 3, 4, 5))
+    expected = np.einsum("ncij,ndij->ncd", x, x) / (3 * 4 * 5)
+    np.testing.assert_allclose(functional.gram_matrix(tensor(x)).numpy(), expected)
+    large = functional.gram_matrix(tensor(np.full((1, 2, 8), 300.0), dtype="float16"))
+    np.testing.assert_allclose(large.numpy(), 45000.0, rtol=1e-3)  # its squares are beyond float16
+
+
+@for_each_reduction
+def test_the_style_of_images_is_compared_layer_by_layer(reduction):
+    shapes = ((2, 3, 4, 5), (2, 3, 6))
+
+    def theirs(*arrays):
+        total = 0.0
+        for pair in zip(arrays[:2], arrays[2:], strict=True):
+            rows = [one.flatten(2) for one in pair]
+            grams = [one @ one.mT / (one.shape[1] * one.shape[2]) for one in rows]
+            total = total + F.mse_loss(*grams, reduction=reduction)
+        return total
+
+    def ours(*arrays):
+        return burn.nn.GramMatrixLoss(reduction=reduction)(list(arrays[:2]), list(arrays[2:]))
+
+    compare(ours, theirs, *[RANDOM.normal(size=shape) for shape in (*shapes, *shapes)])
+    with pytest.raises(burn.OperandTypeError, match="2 layers, and targets of 1"):
+        functional.gram_matrix_loss([tensor([[1.0]])] * 2, [tensor([[1.0]])])

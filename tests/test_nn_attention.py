@@ -700,3 +700,40 @@ def test_a_mask_is_no_bias():
     with pytest.raises(burn.DTypeError, match="mask is a tensor of bool") as caught:
         layer(x, mask=burn.zeros((3, 3), device="cpu"))
     assert "are the bias" in str(caught.value)
+
+
+@pytest.mark.parametrize(("queries", "keys"), [(5, 5), (3, 7), (1, 4), (4, 2)])
+@pytest.mark.parametrize(("before", "after"), [(0, 0), (2, 0), (1, 1), (0, 3), (10**12, 0)])
+def test_a_sliding_window_shows_the_keys_near_a_query(queries, keys, before, after):
+    own = np.arange(queries)[:, None] + keys - queries
+    distance = np.arange(keys) - own
+    mask = F.sliding_window_mask((queries, keys), before, after, device=CPU)
+    assert np.array_equal(mask.numpy(), (distance < -before) | (distance > after))
+
+
+@pytest.mark.parametrize("window", [1, (2, 0), (0, 3)])
+def test_attention_with_a_window_is_that_with_its_mask(window):
+    plain = nn.MultiHeadAttention(8, 2, device=CPU)
+    windowed = nn.MultiHeadAttention(8, 2, window=window, device=CPU)
+    windowed.load_state_dict(plain.state_dict())
+    x = burn.asarray(normal(2, 6, 8), dtype="float32", device=CPU)
+    sides = (window, window) if isinstance(window, int) else window
+    mask = F.sliding_window_mask((6, 6), *sides, device=CPU)
+    assert windowed(x).tolist() == plain(x, mask=mask).tolist()
+    more = burn.asarray(normal(2, 6) > 1.5, device=CPU)
+    both = burn.logical_or(mask, more[:, None])
+    assert windowed(x, key_padding_mask=more).tolist() == plain(x, mask=both).tolist()
+
+
+def test_a_window_moves_with_a_cache():
+    layer = nn.MultiHeadAttention(8, 2, is_causal=True, window=(2, 0), device=CPU)
+    x = burn.asarray(normal(1, 6, 8), dtype="float32", device=CPU)
+    cache = nn.KeyValueCache(6)
+    parts = [layer(x[:, index : index + 1], cache=cache).numpy() for index in range(6)]
+    np.testing.assert_allclose(np.concatenate(parts, 1), layer(x).numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("window", [-1, (1, 2, 3), 1.5, (1, None)])
+def test_a_window_is_a_number_of_keys_or_two(window):
+    with pytest.raises((ArgumentError, OperandTypeError), match="window"):
+        nn.MultiHeadAttention(8, 2, window=window)

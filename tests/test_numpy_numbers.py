@@ -281,6 +281,15 @@ CALLS = {
     **{
         f"nn.functional.conv_transpose{rank}d": convolved(x, transposed=True)
         for rank, x in enumerate((STEPS, IMAGE, SPACE), 1)
+    "nn.functional.rnnt_loss": call(
+        values(1, 3, 3, 4),
+        np.array([[1, 2]]),
+        np.array([3]),
+        np.array([2]),
+        blank=0,
+        fused_log_softmax=True,
+    ),
+    "nn.functional.sliding_window_mask": call((3, 4), 1, after=1),
     },
     "nn.functional.deform_conv2d": call(
         IMAGE,

@@ -89,6 +89,27 @@ def theirs_in_groups(kind, **options):
 
 
 PAIRS = {
+    "adafactor": (lambda p: optim.Adafactor(p), theirs(torch.optim.Adafactor)),
+    "adafactor, decay": (
+        lambda p: optim.Adafactor(
+            p,
+            0.1,
+            beta2_decay=-0.5,
+            epsilon=1e-4,
+            least_scale=0.01,
+            clip_threshold=1.5,
+            weight_decay=0.1,
+            **WITHOUT_BIAS,
+        ),
+        theirs_in_groups(
+            torch.optim.Adafactor,
+            lr=0.1,
+            beta2_decay=-0.5,
+            eps=(1e-4, 0.01),
+            d=1.5,
+            weight_decay=0.1,
+        ),
+    ),
     "sgd": (lambda p: optim.SGD(p, 0.05), theirs(torch.optim.SGD, lr=0.05)),
     "momentum": (
         lambda p: optim.SGD(p, 0.05, momentum=0.9, dampening=0.3, weight_decay=0.1),
@@ -202,7 +223,37 @@ class NumpyLion:
             self.moments[name] = b2 * m + (1 - b2) * g
 
 
+class NumpyLamb:
+    """Algorithm 2 of You et al., with the norms as they are."""
+
+    def __init__(self, parameters, rate, betas, epsilon, decay):
+        self.parameters, self.rate, self.betas = parameters, rate, betas
+        self.epsilon, self.decay, self.count = epsilon, decay, 0
+        self.moments = dict.fromkeys(parameters, (0.0, 0.0))
+
+    def step(self, gradients):
+        self.count += 1
+        b1, b2 = self.betas
+        for name, g in gradients.items():
+            x, (m, v) = self.parameters[name], self.moments[name]
+            m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
+            self.moments[name] = m, v
+            unbiased = m / (1 - b1**self.count), v / (1 - b2**self.count)
+            change = unbiased[0] / (np.sqrt(unbiased[1]) + self.epsilon) + self.decay * x
+            norms = np.linalg.norm(x), np.linalg.norm(change)
+            ratio = norms[0] / norms[1] if min(norms) > 0.0 else 1.0
+            self.parameters[name] = x - self.rate * ratio * change
+
+
 PAPERS = {
+    "lamb": (
+        lambda p: optim.Lamb(p, 0.02, weight_decay=0.1),
+        lambda p: NumpyLamb(p, 0.02, (0.9, 0.999), 1e-6, 0.1),
+    ),
+    "lamb, other betas": (
+        lambda p: optim.Lamb(p, 0.01, beta1=0.8, beta2=0.7, weight_decay=0.0),
+        lambda p: NumpyLamb(p, 0.01, (0.8, 0.7), 1e-6, 0.0),
+    ),
     "adan": (
         lambda p: optim.Adan(p, 0.01, weight_decay=0.1, epsilon=1e-6),
         lambda p: NumpyAdan(p, 0.01, (0.98, 0.92, 0.99), 1e-6, 0.1),
@@ -344,6 +395,8 @@ OPTIMIZERS = {
     "rmsprop": lambda *p, **o: optim.RMSprop(*p, centered=True, momentum=0.5, **o),
     "adan": lambda *p, **o: optim.Adan(*p, learning_rate=0.01, **o),
     "lion": lambda *p, **o: optim.Lion(*p, **o),
+    "lamb": lambda *p, **o: optim.Lamb(*p, **o),
+    "adafactor": lambda *p, **o: optim.Adafactor(*p, **o),
 }
 
 
@@ -907,6 +960,38 @@ def test_a_state_that_does_not_fit_changes_nothing():
     assert other.learning_rate == 0.5, "a schedule stays"
 
 
+def test_adafactor_keeps_a_row_and_a_column_of_a_matrix_alone():
+    net, x = net_and_input()
+    optimizer = optim.Adafactor(net)
+    optimizer.step(loss_at(net, x).backward())
+    state = optimizer.state_dict()
+    rows, columns = net.first.weight.shape
+    assert state["first.weight.row_moment"].shape == (rows, 1)
+    assert state["first.weight.column_moment"].shape == (1, columns)
+    assert state["first.bias.row_moment"].shape == (rows,)
+    assert state["first.bias.column_moment"].shape == (0,)
+    state["first.weight.row_moment"] = state["first.weight.row_moment"][1:]
+    with pytest.raises(burn.ArgumentError, match=r"row_moment has shape .* it should have"):
+        optimizer.load_state_dict(state)
+
+
+@pytest.mark.parametrize("kind", [optim.Lamb, optim.Adafactor])
+def test_steps_with_norms_are_compiled_with_the_number_of_the_step(kind):
+    net, x = net_and_input()
+    other = copy.deepcopy(net)
+    plain, compiled = kind(net, 0.1), kind(other, 0.1)
+
+    @burn.compile
+    def step(x):
+        compiled.step(loss_at(other, x).backward())
+
+    for _ in range(4):
+        plain.step(loss_at(net, x).backward())
+        step(x)
+    for mine, theirs in zip(net.parameters(), other.parameters(), strict=True):
+        assert_same({"": theirs.detach().numpy()}, {"": mine.detach().numpy()}, 1e-6)
+
+
 def test_lbfgs_goes_on_from_a_saved_state():
     x, y = leaf([-1.2, 1.0]), leaf([-1.2, 1.0])
     options = {"iterations": 3, "line_search": "strong_wolfe"}
@@ -1267,7 +1352,6 @@ def test_keywords_of_other_libraries_are_answered_with_ours(make, hint):
         ("clip_grad_value_", "clip_by_value"),
         ("NAdam", "Adam"),
         ("RAdam", "Adam"),
-        ("Adafactor", "Adagrad"),
         ("GradScaler", "LossScaler"),
         ("adamw", "AdamW"),
         ("swa_utils", "ExponentialMovingAverage"),

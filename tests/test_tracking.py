@@ -17,6 +17,7 @@ from burn.testing.op_samples import SAMPLES
 from burn.testing.subject import Call
 from test_numpy_numbers import (
     CALLS,
+    IMAGE,
     INDICES,
     LABELS,
     MASK,
@@ -51,6 +52,7 @@ ACTIVATIONS = [
     *["softsign", "tanhshrink"],
 ]
 WHOLE = [
+    *["argwhere", "contains_nan", "fliplr", "flipud", "matrix_transpose", "nonzero", "ones_like"],
     *["unique_all", "unique_counts", "unique_inverse", "unique_values", "zeros_like"],
     *["linalg.matrix_transpose", "linalg.qr", "linalg.svdvals"],
 ]
@@ -84,6 +86,8 @@ WITHOUT_NUMBERS = {
     "nn.functional.binary_cross_entropy_with_logits": call(X, UNIT),
     "nn.functional.embedding": call(X, LABELS % 3),
     "nn.functional.fake_quantize": call(X, QuantScheme(store=QuantStore.NATIVE)),
+    "nn.functional.gram_matrix": call(IMAGE),
+    "nn.functional.gram_matrix_loss": call(IMAGE, IMAGE),
     "nn.functional.linear": call(X, Y.T, X[0, :3]),
     "nn.functional.prelu": call(X, X[0]),
     "scatter_nd": call(X, PAIR, Y[:2]),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from burn.nn.convolution import *
     from burn.nn.dropout import *
     from burn.nn.linear import *
+    from burn.nn.lora import *
     from burn.nn.loss import *
     from burn.nn.module import *
     from burn.nn.normalization import *
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from burn.nn.recurrent import *
     from burn.nn.resampling import *
     from burn.nn.transformer import *
+    from burn.nn.weight_norm import *
 
 _FAMILIES: Final = {
     "activation": (
@@ -82,6 +84,7 @@ _FAMILIES: Final = {
         "GaussianNoise",
     ),
     "linear": ("Bilinear", "Embedding", "Flatten", "Identity", "Linear", "Unflatten"),
+    "lora": ("LoRALinear", "add_lora", "merge_lora"),
     "loss": (
         "BCELoss",
         "BCEWithLogitsLoss",
@@ -89,6 +92,7 @@ _FAMILIES: Final = {
         "CosineEmbeddingLoss",
         "CrossEntropyLoss",
         "GaussianNLLLoss",
+        "GramMatrixLoss",
         "HingeEmbeddingLoss",
         "HuberLoss",
         "KLDivLoss",
@@ -99,6 +103,7 @@ _FAMILIES: Final = {
         "MultiMarginLoss",
         "NLLLoss",
         "PoissonNLLLoss",
+        "RNNTLoss",
         "SmoothL1Loss",
         "SoftMarginLoss",
         "TripletMarginLoss",
@@ -175,6 +180,7 @@ _FAMILIES: Final = {
         "TransformerEncoder",
         "TransformerEncoderLayer",
     ),
+    "weight_norm": ("WeightNorm",),
 }
 """The public names of each module of this package, which is imported when one of them is used."""
 

@@ -21,7 +21,8 @@ NAMES: Final[Mapping[str, str]] = {
     "parallel": "Nothing here spreads a module over devices yet",
     "qat": "It is burn.nn.prepare_qat(model, scheme), and model.quantize() afterwards",
     "quantized": "Call model.quantize(scheme): the layers stay what they are",
-    "utils": "Clip with burn.optim.clip_by_global_norm, or clip_norm= of an optimizer",
+    "utils": "Clip with burn.optim.clip_by_global_norm, or clip_norm= of an optimizer; "
+    "burn.nn.WeightNorm is a weight norm",
 }
 """Names of the packages ``torch.nn``, ``flax.nnx`` and ``mlx.nn``."""
 

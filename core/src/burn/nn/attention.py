@@ -19,6 +19,7 @@ from burn.nn import functional as F
 from burn.nn.cache import CrossAttentionCache
 from burn.nn.linear import Linear
 from burn.nn.module import Module
+from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
     from burn.functions.common import DeviceLike, DTypeLike
@@ -53,6 +54,9 @@ class MultiHeadAttention(Module):
         In training, the probability that a query does not see a key.
     is_causal : bool
         Whether a query sees only the keys up to its position: the last query sees all.
+    window : int or tuple of int, optional
+        A query sees only so many keys before its own, and so many after it: a number for both, or
+        one for each. By default all.
     rotary : RotaryEncoding, optional
         Of queries and keys. Layers may share it.
     query_norm, key_norm : Module, optional
@@ -103,6 +107,7 @@ class MultiHeadAttention(Module):
         output_bias: bool | None = None,
         dropout: float = 0.0,
         is_causal: bool = False,
+        window: int | tuple[int, int] | None = None,
         rotary: RotaryEncoding | None = None,
         query_norm: Module | None = None,
         key_norm: Module | None = None,
@@ -126,6 +131,7 @@ class MultiHeadAttention(Module):
         self.embed_dim, self.num_heads = embed_dim, num_heads
         self.num_key_value_heads, self.head_dim = groups, features
         self.bias, self.dropout, self.is_causal = bias, dropout, is_causal
+        self.window = _as_window(window)
         self.rotary, self.query_norm, self.key_norm = rotary, query_norm, key_norm
         key_features = embed_dim if key_features is None else key_features
         value_features = embed_dim if value_features is None else value_features
@@ -228,6 +234,10 @@ class MultiHeadAttention(Module):
         if key_padding_mask is not None:
             padding = expand_dims(key_padding_mask, axis=(-3, -2))
             mask = padding if mask is None else logical_or(mask, padding)
+        if self.window is not None:
+            lengths = queries.shape[-2], keys.shape[-2]
+            outside = F.sliding_window_mask(lengths, *self.window, device=query.device)
+            mask = outside if mask is None else logical_or(mask, outside)
         output, weights = self._attend(
             queries,
             keys,
@@ -327,6 +337,21 @@ _NAMES = {
     "out_proj.bias": ("output.bias",),
 }
 """What the rows of PyTorch's tensors belong to; all are separate where keys have other features."""
+
+
+def _as_window(window: int | tuple[int, int] | None) -> tuple[int, int] | None:
+    """Numbers of keys before a query and after it."""
+    if window is None:
+        return None
+    sides = window if isinstance(window, (tuple, list)) else (window, window)
+    if len(sides) != 2:
+        raise ArgumentError(
+            f"window is {window!r}",
+            hint="Give a number of keys, or one before and one after the query",
+            operation="nn.MultiHeadAttention",
+        )
+    before, after = (as_integer(one, "window", "nn.MultiHeadAttention", least=0) for one in sides)
+    return before, after
 
 
 def _from_zero(layer: Linear) -> Linear:

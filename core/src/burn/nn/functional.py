@@ -2,6 +2,7 @@
 
 from burn.functions.nn.activation import *
 from burn.functions.nn.adaptive_max_pooling import *
+from burn.functions.nn.attention_mask import *
 from burn.functions.nn.average_pooling import *
 from burn.functions.nn.classification_loss import *
 from burn.functions.nn.convolution import *
@@ -10,6 +11,7 @@ from burn.functions.nn.dense import *
 from burn.functions.nn.distance import *
 from burn.functions.nn.dropout import *
 from burn.functions.nn.fake_quantization import *
+from burn.functions.nn.gram_matrix import *
 from burn.functions.nn.likelihood_loss import *
 from burn.functions.nn.loss import *
 from burn.functions.nn.margin_loss import *
@@ -24,6 +26,7 @@ from burn.functions.nn.resampling import *
 from burn.functions.nn.rotary import *
 from burn.functions.nn.shrinkage import *
 from burn.functions.nn.softmax import *
+from burn.functions.nn.transducer_loss import *
 from burn.functions.nn.transposed_convolution import *
 from burn.functions.nn.unfolding import *
 

@@ -19,6 +19,7 @@ __all__ = [
     "CosineEmbeddingLoss",
     "CrossEntropyLoss",
     "GaussianNLLLoss",
+    "GramMatrixLoss",
     "HingeEmbeddingLoss",
     "HuberLoss",
     "KLDivLoss",
@@ -29,6 +30,7 @@ __all__ = [
     "MultiMarginLoss",
     "NLLLoss",
     "PoissonNLLLoss",
+    "RNNTLoss",
     "SmoothL1Loss",
     "SoftMarginLoss",
     "TripletMarginLoss",
@@ -480,3 +482,43 @@ class CTCLoss(_Loss):
         self, blank: int = 0, *, zero_infinity: bool = False, reduction: Reduction = "mean"
     ) -> None:
         super().__init__(blank=blank, zero_infinity=zero_infinity, reduction=reduction)
+
+
+class RNNTLoss(_Loss):
+    """The loss of transducers; see `burn.nn.functional.rnnt_loss`.
+
+    Parameters
+    ----------
+    blank : int
+        The class that means no label, and the next frame.
+    fused_log_softmax : bool
+        Whether the softmax of the scores is taken here.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the examples.
+    """
+
+    _function = staticmethod(F.rnnt_loss)
+
+    def __init__(
+        self,
+        blank: int = 0,
+        *,
+        fused_log_softmax: bool = True,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__(blank=blank, fused_log_softmax=fused_log_softmax, reduction=reduction)
+
+
+class GramMatrixLoss(_Loss):
+    """How much the style of two images differs; see `burn.nn.functional.gram_matrix_loss`.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        What becomes of the squared differences.
+    """
+
+    _function = staticmethod(F.gram_matrix_loss)
+
+    def __init__(self, *, reduction: Reduction = "mean") -> None:
+        super().__init__(reduction=reduction)

@@ -11,11 +11,13 @@ from burn.lazy_names import modules_of, resolver
 if TYPE_CHECKING:
     from burn.optim import schedules as schedules
     from burn.optim.accumulation import *
+    from burn.optim.adafactor import *
     from burn.optim.adagrad import *
     from burn.optim.adam import *
     from burn.optim.adan import *
     from burn.optim.averaging import *
     from burn.optim.clipping import *
+    from burn.optim.lamb import *
     from burn.optim.lbfgs import *
     from burn.optim.lion import *
     from burn.optim.loss_scaling import *
@@ -26,11 +28,13 @@ if TYPE_CHECKING:
 
 _FAMILIES: Final = {
     "accumulation": ("GradientAccumulator",),
+    "adafactor": ("Adafactor",),
     "adagrad": ("Adagrad", "RMSprop"),
     "adam": ("Adam", "AdamW"),
     "adan": ("Adan",),
     "averaging": ("ExponentialMovingAverage",),
     "clipping": ("clip_by_global_norm", "clip_by_value"),
+    "lamb": ("Lamb",),
     "lbfgs": ("LBFGS",),
     "lion": ("Lion",),
     "loss_scaling": ("LossScaler",),

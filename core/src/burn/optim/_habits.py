@@ -48,7 +48,6 @@ _KEYWORDS: Final = {
 
 NAMES: Final = {
     "AdaGrad": "Use Adagrad",
-    "Adafactor": "Adagrad and RMSprop are near it",
     "Adamax": "Adam is near it",
     "EMA": "Use ExponentialMovingAverage",
     "GradScaler": "Use LossScaler",

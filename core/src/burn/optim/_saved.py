@@ -14,6 +14,7 @@ from burn.optim._steps import as_rate
 from burn.optim._values import plain
 
 if TYPE_CHECKING:
+    from burn.aliases import Shape
     from burn.optim._slots import Slot
     from burn.tensor.tensor import Tensor
 
@@ -36,6 +37,7 @@ def saved_states(
 def load_states(
     slots: Sequence[Slot],
     names_of: Callable[[Slot], Sequence[str]],
+    shapes_of: Callable[[Slot], Sequence[Shape]],
     state: Mapping[str, Any],
     operation: str,
 ) -> tuple[int, float | None, list[int]]:
@@ -68,7 +70,10 @@ def load_states(
             missing += [name for name in (number, *names) if name not in state]
         elif found:
             step = as_integer(state[number], number, operation, least=1)
-            found_states = [as_value(state[name], slot.tensor, name, operation) for name in names]
+            found_states = [
+                as_value(state[name], slot.tensor, name, operation, shape=shape)
+                for name, shape in zip(names, shapes_of(slot), strict=True)
+            ]
             values.append((slot, step, found_states))
         else:
             values.append((slot, 0, []))
@@ -98,8 +103,12 @@ def check_mapping(state: Any, operation: str) -> None:
         )
 
 
-def as_value(value: Any, x: Tensor, name: str, operation: str) -> Tensor:
+def as_value(
+    value: Any, x: Tensor, name: str, operation: str, *, shape: Shape | None = None
+) -> Tensor:
     """A saved value with the dtype of a parameter, on its device below autodiff.
+
+    It has the shape of the parameter, unless another one is given.
 
     Raises
     ------
@@ -109,9 +118,11 @@ def as_value(value: Any, x: Tensor, name: str, operation: str) -> Tensor:
     device = x.device.hardware
     if not isinstance(value, DispatchTensor):
         value = asarray(value, device=device)
-    if value.shape != x.shape:
+    expected = x.shape if shape is None else shape
+    if value.shape != expected:
+        is_like = "the parameter" if expected == x.shape else "it should have"
         raise ArgumentError(
-            f"{name} has shape {value.shape}, and the parameter {x.shape}",
+            f"{name} has shape {value.shape}, and {is_like} {expected}",
             hint="Load the state into an optimizer of the same parameters",
             operation=operation,
         )

@@ -39,6 +39,7 @@ from burn.optim.state import State
 from burn.tree import flatten, flatten_like, unflatten
 
 if TYPE_CHECKING:
+    from burn.aliases import Shape
     from burn.tensor.tensor import Tensor
 
 __all__ = ["Optimizer"]
@@ -130,7 +131,18 @@ class Optimizer(Hinted):
 
     def _first_states(self, parameter: Tensor, options: Mapping[str, Any]) -> tuple[Tensor, ...]:
         """What the optimizer keeps of a parameter before the first step."""
-        return tuple([zeros_like(parameter) for _ in self._states_of(options)])
+        shapes = self._state_shapes(parameter.shape, options)
+        kind: dict[str, Any] = {"dtype": parameter.dtype, "device": parameter.device}
+        return tuple(
+            [
+                zeros_like(parameter) if shape == parameter.shape else zeros(shape, **kind)
+                for shape in shapes
+            ]
+        )
+
+    def _state_shapes(self, shape: Shape, options: Mapping[str, Any]) -> tuple[Shape, ...]:
+        """Shapes of what the optimizer keeps of a parameter of a shape."""
+        return (shape,) * len(self._states_of(options))
 
     def _is_first_special(self, options: Mapping[str, Any]) -> bool:
         """Whether the first step differs from the others by more than its number."""
@@ -508,7 +520,9 @@ class Optimizer(Hinted):
         """
         operation = f"{self._name}.load_state_dict"
         refuse_when_compiled("a state is loaded", operation, "Load it outside")
-        count, rate, steps = load_states(self._slots, self._names_of, state, operation)
+        count, rate, steps = load_states(
+            self._slots, self._names_of, self._shapes_of, state, operation
+        )
         self._divisions += set_steps(self._slots, steps)
         for slot in self._slots:
             if slot.states and not slot.count.step:
@@ -520,6 +534,9 @@ class Optimizer(Hinted):
 
     def _names_of(self, slot: Slot) -> tuple[str, ...]:
         return self._states_of(self._options_of(slot.group))
+
+    def _shapes_of(self, slot: Slot) -> tuple[Shape, ...]:
+        return self._state_shapes(slot.tensor.shape, self._options_of(slot.group))
 
     def __repr__(self) -> str:
         options = [f"{name}={value!r}" for name, value in self._options.items()]

@@ -250,7 +250,8 @@ def _adaptive_with_indices(
     values, indices = calls.max_pool_with_indices(wide, index_dtype=dtype, **windows)
     if any(one is not None for one in chosen):
         # Indices of the windows side by side become those of `x`, axis by axis.
-        rest, total, stride = indices, None, 1
+        rest, stride = indices, 1
+        total: Tensor | None = None
         wide_lengths = wide.shape[wide.ndim - axis_count :]
         for length, wide_length, one in reversed(
             list(zip(lengths, wide_lengths, chosen, strict=True))
@@ -260,7 +261,7 @@ def _adaptive_with_indices(
                 number = take(one, number)
             total = number * stride if total is None else total + number * stride
             stride *= length
-        indices = total
+        indices = indices if total is None else total
     return ValuesAndIndices(values, indices)
 
 

@@ -197,4 +197,5 @@ def _lp_pool(
     if order != 1.0:
         zero = equal(total, 0.0)  # where the slope of the root is infinite
         total = where(zero, 0.0, where(zero, 1.0, total) ** (1.0 / order))
-    return total.astype(dtype, copy=False)
+    result: Tensor = total.astype(dtype, copy=False)
+    return result

@@ -16,6 +16,7 @@ from burn.testing.functions import (
     reductions as reductions,
     scattering as scattering,
     special as special,
+    sequences as sequences,
     statistical as statistical,
     tensor_methods as tensor_methods,
     windows as windows,
