@@ -435,6 +435,13 @@ class Compiling(NumpyBackend):
         return np.add(x1, x2)
 
 
+def kinds_of_checks(report):
+    """What the suite values tries, and what other suites try of ops."""
+    checks = [one.check for one in report.results if one.check.op]
+    values = [(one.op, one.dtype) for one in checks if one.suite == "values"]
+    return values, [(one.suite, one.op) for one in checks if one.suite != "values"]
+
+
 def test_a_quick_run_tries_few_shapes_where_each_is_compiled_for():
     options = {"ops": ["add", "softmax"], "quick": True}
     spec = BackendSpec("compiling", Compiling, lambda: [DeviceInfo("unit", 0, "")], ("unit",))
@@ -450,13 +457,10 @@ def test_a_quick_run_tries_few_shapes_where_each_is_compiled_for():
     assert not whole.few_shapes
     names = {one.check.name for one in few.results}
     assert names < {one.check.name for one in every.results}
-    tried = [(one.check.suite, one.check.op, one.check.dtype) for one in few.results]
-    assert len(tried) == len(set(tried))
-    assert {key for key in tried if key[0] == "values"} == {
-        (one.check.suite, one.check.op, one.check.dtype)
-        for one in every.results
-        if one.check.suite == "values"
-    }
+    values, others = kinds_of_checks(few)
+    assert len(values) == len(set(values))
+    assert len(others) == len(set(others))
+    assert [set(found) for found in kinds_of_checks(every)] == [set(values), set(others)]
     assert "the library seems to compile for each shape" in printed
     assert re.search(r"add \d+\.\d s, \d+ calls", printed)
     assert "--all-shapes tries the others too" in printed

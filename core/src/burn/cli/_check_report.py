@@ -145,7 +145,7 @@ def _print_slowest(console: Console, report: Report) -> None:
     if report.few_shapes:
         print_line(
             console,
-            "few shapes: of each op each suite tried one sample with each dtype; "
+            "few shapes: each suite tried one sample of each op, and values one with each dtype; "
             "--all-shapes tries the others too",
             "dim",
         )

@@ -13,7 +13,7 @@ import click
 
 from burn.cli._output import own_stdout
 from burn.cli.ops import complete_backend
-from burn.errors import ArgumentError
+from burn.errors import ArgumentError, BurnError
 
 if TYPE_CHECKING:
     from burn.devices import Device
@@ -32,8 +32,8 @@ __all__ = ["check"]
 @click.option(
     "--few-shapes/--all-shapes",
     default=None,
-    help="One sample of each op with each dtype in each suite; by default where the run is quick "
-    "and the library compiles for each shape.",
+    help="One sample of each op in each suite; by default where the run is quick and the library "
+    "compiles for each shape.",
 )
 @click.option(
     "--minimal/--native",
@@ -71,8 +71,15 @@ __all__ = ["check"]
     metavar="FILE",
     help="Go on where the run stopped that wrote this JSON document.",
 )
-@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Write a JSON document.")
-@click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write a page.")
+@click.option(
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a JSON document, and keep it up to date while the run goes on.",
+)
+@click.option(
+    "--html", "html_file", type=click.Path(dir_okay=False, path_type=Path), help="Write a page."
+)
 @click.option("--list", "as_list", is_flag=True, help="List suites and chosen checks; run nothing.")
 def check(
     *,
@@ -194,6 +201,11 @@ class _Run:
         except KeyboardInterrupt as interrupt:
             self._save(force=True)
             return 128 + (interrupt.args[0] if interrupt.args else signal.SIGINT)
+        except BurnError:  # of one device; what is known of those before is not lost
+            self._save(force=True)
+            if self.reports:
+                self.print()
+            raise
         self._is_over = True
         self._save(force=True)
         return 0 if all(report.conforms for report in self.reports) else 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -28,6 +27,10 @@ _SLOW_SECONDS: Final = 0.004
 
 _RATIO: Final = 8.0
 """How much more than a call of a known shape that is, at least."""
+
+
+_COMMON_SHAPE: Final = (3, 4)
+"""The shape that most samples have."""
 
 
 @dataclass(frozen=True)
@@ -95,14 +98,30 @@ def listed(subject: Subject, selection: Selection, *, few_shapes: bool) -> Itera
 def _with_few_shapes(checks: Iterable[Check]) -> Iterator[Check]:
     """Of checks, those for which a library has to compile little.
 
-    Of each op a suite tries one sample with each dtype, and without a dtype one sample.
+    Each suite tries one sample of each op, and ``values`` one with each dtype. It is one whose
+    shape other ops have too, if there is one: then they share the parts that they are made of.
     """
-    counts: Counter[Any] = Counter()
+    chosen: dict[Any, tuple[int, Check]] = {}
     for check in checks:
-        key = (check.suite, check.op, check.dtype)
-        counts[key] += 1
-        if not check.op or counts[key] == 1:
-            yield check
+        by_dtype = check.dtype if check.suite == "values" else None
+        key = (check.suite, check.op, by_dtype) if check.op else check.name
+        preference = _preference(check)
+        if key not in chosen or preference > chosen[key][0]:
+            chosen[key] = preference, check
+    yield from [check for _, check in chosen.values()]
+
+
+def _preference(check: Check) -> int:
+    """How much the sample of a check is like those of other ops."""
+    samples = SAMPLES[check.op].samples if check.op in SAMPLES else ()
+    notes = (check.note, check.note.rpartition(", ")[0])
+    for one in samples:
+        if one.note in notes:
+            shapes = [operand.shape for operand in one.operands if isinstance(operand, np.ndarray)]
+            if shapes and shapes[0] == _COMMON_SHAPE:
+                return 2
+            return int(bool(shapes) and len(shapes[0]) > 1 and 0 not in shapes[0])
+    return 0
 
 
 def distinct_calls(op: str, results: Iterable[Result]) -> int:

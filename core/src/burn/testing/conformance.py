@@ -75,8 +75,8 @@ def run(
     time_limit : float
         Seconds that a check may take in a worker; ten times as many for one of gigabytes.
     few_shapes : bool, optional
-        Whether to try one sample of each op with each dtype in each suite; by default where the
-        run is quick and the library compiles for each shape.
+        Whether each suite tries one sample of each op, and ``values`` one with each dtype; by
+        default where the run is quick and the library compiles for each shape.
     resume : path, optional
         A document of ``burn check --json``: checks of which it has the result are not made.
     progress : callable, optional

@@ -91,7 +91,7 @@ class Report:
     shape_cost : ShapeCost
         What a call takes whose shapes are new.
     few_shapes : bool
-        Whether each suite tries one sample of each op with each dtype, since that is much.
+        Whether each suite tries one sample of each op, since that is much.
     """
 
     subject: SubjectSummary

@@ -56,8 +56,8 @@ class Session:
     time_limit : float
         Seconds that a check may take in a worker.
     few_shapes : bool, optional
-        Whether to try one sample of each op with each dtype in each suite; by default where the
-        selection is quick and the library compiles for each shape.
+        Whether each suite tries one sample of each op, and ``values`` one with each dtype; by
+        default where the selection is quick and the library compiles for each shape.
     earlier : EarlierRun, optional
         A run that is resumed.
 
