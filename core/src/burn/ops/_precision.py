@@ -6,7 +6,9 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from burn.dtype import float32
+import numpy as np
+
+from burn.dtype import DType, float32
 from burn.errors import UnsupportedOpError
 from burn.ops.signature import Primitive
 from burn.ops.table import OpTable
@@ -43,6 +45,16 @@ def for_reals(decomposition: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _widened(ops: OpTable, operand: Primitive | None, dtype: DType) -> Primitive | None:
+    """A tensor of a 16-bit float in float32; a number beside one rounded as in such a tensor."""
+    if _is_tensor(operand):
+        return ops.cast(operand, dtype=float32) if ops.dtype(operand) is dtype else operand
+    if operand is None:
+        return None
+    with np.errstate(over="ignore"):
+        return float(np.asarray(operand, dtype.numpy))
+
+
 def in_float32(decomposition: Callable[..., Any]) -> Callable[..., Any]:
     """Decorator: run a decomposition in float32 where its first tensor is a 16-bit float.
 
@@ -55,12 +67,7 @@ def in_float32(decomposition: Callable[..., Any]) -> Callable[..., Any]:
         dtype = ops.dtype(next(filter(_is_tensor, operands)))
         if not dtype.is_float or dtype.itemsize >= float32.itemsize:
             return decomposition(ops, *operands, **attributes)
-        wide = [
-            ops.cast(operand, dtype=float32)
-            if _is_tensor(operand) and ops.dtype(operand) is dtype
-            else operand
-            for operand in operands
-        ]
+        wide = [_widened(ops, operand, dtype) for operand in operands]
         result = decomposition(ops, *wide, **attributes)
         if isinstance(result, tuple):
             return tuple([ops.cast(one, dtype=dtype) for one in result])
