@@ -176,7 +176,7 @@ class Subject:
                 return self.table.sum(single, axis=(0,), dtype=dtype)
             return self.table.max(single, axis=(0,))
         layout = array if layout is None else layout
-        if layout.flags.c_contiguous or 0 in layout.shape:
+        if 0 in layout.shape or (layout.flags.c_contiguous and not _is_part(layout)):
             return self.backend.from_data(TensorData(np.array(array, order="C")), self.device)
         strides = layout.strides
         once = tuple(
@@ -344,6 +344,12 @@ def _other_dtypes(samples: OpSamples, one: Sample, dtype: DType, index: DType) -
         call = Call.of(samples, one, dtype, index)
         for meta in call.outputs(op.infer(*call.metas, **call.attributes)):
             yield meta.dtype
+
+
+def _is_part(layout: Array) -> bool:
+    """Whether an array without gaps is some rows of a larger one."""
+    whole = layout.base
+    return whole is not None and _slices_of(layout) is not None and whole.size > layout.size
 
 
 def _slices_of(layout: Array) -> tuple[Shape, Slices] | None:

@@ -88,12 +88,12 @@ class Turn(NamedTuple):
 _TURNS: Final = (
     Turn(Sort.RANK, Layout.STEPS, (2, 3, 4, 3)),
     Turn(Sort.LONG, Layout.ROWS, (3, 1025)),
-    Turn(Sort.PART, Layout.MARGINS, (4, 5, 6)),
+    Turn(Sort.PART, Layout.MARGINS, (5, 6)),
     Turn(Sort.RANK, Layout.TURNED, (2, 1, 3, 2, 2, 3)),
     Turn(Sort.LONG, Layout.STEPS, (1025,)),
     Turn(Sort.RANK, Layout.PLAIN, (2, 3, 1, 4, 2)),
     Turn(Sort.LONG, Layout.TURNED, (33, 65)),
-    Turn(Sort.PART, Layout.ROWS, (5, 6)),
+    Turn(Sort.PART, Layout.MARGINS, (4, 5, 6)),
     Turn(Sort.ANY, Layout.REPEATED, ()),
     Turn(Sort.ANY, Layout.STEPS, ()),
     Turn(Sort.RANK, Layout.REPEATED, (2, 3, 4, 3)),
@@ -103,7 +103,7 @@ _TURNS: Final = (
     Turn(Sort.LONG, Layout.PLAIN, (1025, 2)),
     Turn(Sort.RANK, Layout.TURNED, (2, 3, 1, 4, 2)),
     Turn(Sort.LONG, Layout.STEPS, (3, 1025)),
-    Turn(Sort.PART, Layout.MARGINS, (4, 5, 6)),
+    Turn(Sort.PART, Layout.ROWS, (4, 5, 6)),
     Turn(Sort.ANY, Layout.TURNED, ()),
     Turn(Sort.ANY, Layout.MARGINS, ()),
 )
@@ -259,14 +259,19 @@ class Draw:
 
     def like(self, values: Array, shape: Shape) -> Array:
         """Values of the kind of others, between the smallest and the largest of them."""
-        if values.dtype.kind == "b":
-            return self.view(booleans(*shape, phase=self.random.random()))
-        if values.dtype.kind == "c":
-            return self.like(values.real, shape) + 1j * self.like(values.imag, shape)
+        return self.view(self._plain(values, shape))
+
+    def _plain(self, values: Array, shape: Shape) -> Array:
+        kind, phase = values.dtype.kind, self.random.random()
+        if kind == "b":
+            return booleans(*shape, phase=phase)
+        if kind == "c":
+            return self._plain(values.real, shape) + 1j * self._plain(values.imag, shape)
         low, high = values.min(), values.max()
-        if values.dtype.kind == "f":
-            return self.floats(*shape, low=float(low), high=float(high))
-        return self.integers(*shape, low=int(low), high=int(high) + 1).astype(values.dtype)
+        if kind == "f":
+            return floats(*shape, low=float(low), high=float(high), phase=phase)
+        drawn = integers(*shape, low=int(low), high=int(high) + 1, phase=phase)
+        return drawn.astype(values.dtype)
 
     def values(self, *shape: int) -> Array:
         """Floats, integers, booleans or complex numbers, as is the kind of this draw."""
@@ -308,6 +313,8 @@ class Draw:
         order = list(range(array.ndim))
         if turns:
             self.random.shuffle(order)
+            if order == sorted(order):
+                order.reverse()
         slices, lengths = [], []
         for axis in order:
             length, step = array.shape[axis], steps[axis] if steps else 1

@@ -13,17 +13,15 @@ Numbers = dict[str, Any]
 
 
 def _numbers(draw: Draw, axes: int) -> Numbers:
-    """Stride, padding and dilation, each different along the axes, or for all of them 1 or 0."""
+    """Stride, padding and dilation: all of them at first, then each or not, along each axis."""
+    likely = 1.0 if draw.number == 0 else 0.6
     return {
-        "stride": tuple(draw.among(1, 2, 3, 4) for _ in range(axes))
-        if draw.chance(0.6)
-        else (1,) * axes,
-        "padding": tuple((draw.integer(0, 3), draw.integer(0, 2)) for _ in range(axes))
-        if draw.chance(0.6)
-        else ((0, 0),) * axes,
-        "dilation": tuple(draw.integer(1, 3) for _ in range(axes))
-        if draw.chance(0.6)
-        else (1,) * axes,
+        "stride": tuple(draw.among(2, 3, 4) if draw.chance(likely) else 1 for _ in range(axes)),
+        "padding": tuple(
+            (draw.integer(1, 3), draw.integer(0, 2)) if draw.chance(likely) else (0, 0)
+            for _ in range(axes)
+        ),
+        "dilation": tuple(draw.among(2, 3) if draw.chance(likely) else 1 for _ in range(axes)),
     }
 
 
@@ -45,7 +43,8 @@ def _channels(draw: Draw) -> tuple[int, int, int]:
     """Groups, and channels in and out of each."""
     if draw.sort is Sort.LONG:
         return draw.among((1, 33, 34), (1, 3, 65), (2, 17, 4), (33, 1, 1))
-    return draw.among(1, 2, 3), draw.among(1, 1, 2, 3), draw.among(1, 2, 3)
+    groups = 1 if draw.sort is Sort.PART else draw.among(2, 3)
+    return groups, draw.among(1, 2, 3), draw.among(1, 2, 3)
 
 
 @draws("conv", "conv_weight_grad", "conv_transpose")

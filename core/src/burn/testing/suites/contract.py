@@ -54,11 +54,18 @@ def _counts_its_devices(subject: Subject) -> None:
     kind, index = subject.device
     count = subject.backend.device_count(kind)
     expect(count > index, f"device_count({kind}) is {count}, and there is a device {index}")
-    for absent in (200, 255):
+    for absent in (_first_undeclared(subject), 200, 255):
         count = subject.backend.device_count(absent)
         expect(count == 0, f"device_count({absent}) is {count} for a type that does not exist")
     if subject.handle is not None and subject.handle in Device.enumerate():
         _counts_what_is_listed(subject, subject.handle.backend_name)
+
+
+def _first_undeclared(subject: Subject) -> int:
+    """The number after those of the types that the plugin declares."""
+    if subject.handle is None:
+        return 200
+    return len(registry.entries[subject.handle.backend_name].spec.device_types)
 
 
 def _counts_what_is_listed(subject: Subject, name: str) -> None:

@@ -37,10 +37,13 @@ _SLOPES: Final = 14
 _QUICK_SLOPES: Final = {"conv": 4, "conv_transpose": 4, "max_pool": 2, "avg_pool": 2, "unfold4d": 2}
 """Ops with so many attributes that the quick run compares several gradients, not one."""
 
+_FLOATS: Final = 0.5
+"""How often a dtype is chosen among those of floats, of which there are fewer than of others."""
+
 _NOT_DRAWN: Final = ("arange", "cond", "eye", "random_bits", "scan", "while_loop")
 """Ops of programs, or whose samples have every sort of numbers."""
 
-_ALSO_HUGE: Final = ("cast", "flip", "random_uniform")
+_ALSO_HUGE: Final = ("cast", "flip", "matmul", "random_uniform", "softmax")
 """Ops that are tried on more than 65,536 elements, as elementwise ops and reductions are."""
 
 
@@ -56,10 +59,10 @@ def _draws(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
             is_quick = number < _QUICK_COUNTS[samples.op.is_required]
             yield _value(subject, samples, number, None, dtypes, is_quick)
         if _may_be_huge(samples.op):
-            is_quick = samples.op.is_required
+            is_quick = samples.op.is_required or samples.op.name in _ALSO_HUGE
+            quick = (2 if Tag.REDUCTION in samples.op.tags else 1) if is_quick else 0
             for number in range(_HUGE_COUNT):
-                yield _value(subject, samples, number, Sort.HUGE, dtypes, is_quick)
-                is_quick = False
+                yield _value(subject, samples, number, Sort.HUGE, dtypes, number < quick)
         yield from _gradients(subject, samples)
 
 
@@ -76,16 +79,19 @@ def _value(
     dtypes: list[DType],
     is_quick: bool,
 ) -> Check:
-    """A check of a draw in one of several dtypes: float32 every other time, else any of them."""
-    dtype = float32
-    if number % 2 or float32 not in dtypes:
-        dtype = random.Random(f"{samples.op.name} {number}").choice(dtypes)  # noqa: S311 — no secret
+    """A check of a draw in one of several dtypes; float32 where many numbers are added."""
+    choices = random.Random(f"{samples.op.name} {number}")  # noqa: S311 — no secret
+    floats = [one for one in dtypes if one.is_float]
+    dtype = choices.choice(floats if floats and choices.random() < _FLOATS else dtypes)
+    kind = sort or sort_of(number)
+    if float32 in dtypes and (number == 0 or (kind is Sort.LONG and number < _COUNT / 2)):
+        dtype = float32
     return named_check(
         subject,
         "draws",
         samples.op.name,
         dtype,
-        f"{(sort or sort_of(number)).value} {number}",
+        f"{kind.value} {number}",
         _check_value,
         samples,
         number,

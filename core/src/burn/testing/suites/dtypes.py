@@ -160,7 +160,7 @@ def _wide(device: Device) -> Iterable[DType]:
 def wide_numbers(device: Device, dtype: DType) -> None:
     """Python's integers beside tensors and in new ones, whose last bits a float would lose."""
     big = 2**53 + 1
-    values = np.array([[big, big + 1, big - 2], [2**60 + 1, 5, 2**62 + 3]], dtype.numpy)
+    values = np.array([[big, big + 1, big - 2], [2**60 + 1, 5, 2**61 + 3]], dtype.numpy)
     x = burn.asarray(values, device=device)
     odd = values % 2 == 1
     condition = burn.asarray(odd, device=device)
