@@ -145,7 +145,7 @@ def _print_slowest(console: Console, report: Report) -> None:
     if report.few_shapes:
         print_line(
             console,
-            "few shapes: each suite tried one sample of each op, and values one with each dtype; "
-            "--all-shapes tries the others too",
+            "few shapes: each suite tried one sample of each op, and few suites the ops that are "
+            "made of others; --all-shapes tries all of the quick run",
             "dim",
         )

@@ -11,11 +11,12 @@ from typing import Any, Final, Self
 import numpy as np
 
 from burn.dtype import float32, int32
+from burn.ops import REGISTRY
 from burn.testing._check import Check, Result
 from burn.testing._check_selection import Selection
 from burn.testing.op_samples import SAMPLES, Sample
 from burn.testing.subject import Subject
-from burn.testing.suites import checks_of
+from burn.testing.suites import SUITES, checks_of
 
 __all__ = ["ShapeCost", "distinct_calls", "listed", "needs_few_shapes"]
 
@@ -31,6 +32,10 @@ _RATIO: Final = 8.0
 
 _COMMON_SHAPE: Final = (3, 4)
 """The shape that most samples have."""
+
+
+_OF_DERIVED_OPS: Final = ("values", "settings", "gradients")
+"""Suites in which few shapes are tried of ops that are made of others."""
 
 
 @dataclass(frozen=True)
@@ -92,23 +97,34 @@ def needs_few_shapes(wanted: bool | None, selection: Selection, cost: ShapeCost)
 def listed(subject: Subject, selection: Selection, *, few_shapes: bool) -> Iterator[Check]:
     """The checks of a subject."""
     checks = checks_of(subject, selection)
-    return _with_few_shapes(checks) if few_shapes else checks
+    return _with_few_shapes(subject, checks) if few_shapes else checks
 
 
-def _with_few_shapes(checks: Iterable[Check]) -> Iterator[Check]:
+def _with_few_shapes(subject: Subject, checks: Iterable[Check]) -> Iterator[Check]:
     """Of checks, those for which a library has to compile little.
 
     Each suite tries one sample of each op, and ``values`` one with each dtype. It is one whose
-    shape other ops have too, if there is one: then they share the parts that they are made of.
+    shape other ops have too, if there is one: then they share the parts that they are made of. Ops
+    that are made of others are tried by the suites about results and gradients alone.
     """
     chosen: dict[Any, tuple[int, Check]] = {}
     for check in checks:
+        if _is_alike_everywhere(subject, check):
+            continue
         by_dtype = check.dtype if check.suite == "values" else None
         key = (check.suite, check.op, by_dtype) if check.op else check.name
         preference = _preference(check)
         if key not in chosen or preference > chosen[key][0]:
             chosen[key] = preference, check
     yield from [check for _, check in chosen.values()]
+
+
+def _is_alike_everywhere(subject: Subject, check: Check) -> bool:
+    """Whether a check is about what core does with an op that it makes of others."""
+    if check.op not in REGISTRY or SUITES[check.suite].of_functions:
+        return False
+    is_native = subject.table.origin(REGISTRY[check.op]) == "native"
+    return not is_native and check.suite not in _OF_DERIVED_OPS
 
 
 def _preference(check: Check) -> int:
