@@ -20,6 +20,7 @@ from burn.nn.cache import CrossAttentionCache
 from burn.nn.linear import Linear
 from burn.nn.module import Module
 from burn.ops.arguments import as_integer
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.functions.common import DeviceLike, DTypeLike
@@ -346,7 +347,7 @@ def _as_window(window: int | tuple[int, int] | None) -> tuple[int, int] | None:
     sides = window if isinstance(window, (tuple, list)) else (window, window)
     if len(sides) != 2:
         raise ArgumentError(
-            f"window is {window!r}",
+            f"window is {shown_value(window)}",
             hint="Give a number of keys, or one before and one after the query",
             operation="nn.MultiHeadAttention",
         )

@@ -69,7 +69,7 @@ class WeightNorm(Module):
         weight = getattr(layer, "weight", None)
         if not isinstance(weight, Tensor) or not weight.dtype.is_float:
             raise OperandTypeError(
-                f"the layer is {layer!r}, which has no weight of floats",
+                f"an object of type {type(layer).__name__} has no weight of floats",
                 hint="Linear, Embedding and convolutions have one",
                 operation="nn.WeightNorm",
             )

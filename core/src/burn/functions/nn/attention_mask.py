@@ -10,6 +10,7 @@ from burn.functions.elementwise import greater, less, logical_or
 from burn.functions.manipulation import expand_dims
 from burn.functions.normalize import as_shape, find_device
 from burn.ops.arguments import as_integer
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -60,7 +61,7 @@ def sliding_window_mask(
     lengths = as_shape(shape, operation)
     if len(lengths) != 2 or min(lengths) < 0:
         raise ShapeError(
-            f"a mask of shape {lengths}",
+            f"a mask of shape {shown_value(lengths)}",
             hint="Its lengths are the numbers of queries and keys",
             operation=operation,
         )

@@ -12,6 +12,7 @@ from burn.functions.nn._spatial_arguments import Padding, PerAxis, as_padding, p
 from burn.functions.normalize import check_tensor, number_dtype, rank_of
 from burn.functions.quantization import numbers_of
 from burn.ops.shapes import size
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -235,7 +236,7 @@ def _asked_for(
     for one, length, step in zip(asked, lengths, steps, strict=True):
         if abs(one - length) >= max(step, 1):
             raise ArgumentError(
-                f"output_size is {output_size}",
+                f"output_size is {shown_value(output_size)}",
                 hint=f"It differs by less than the stride {steps} from {lengths}",
                 operation=operation,
             )

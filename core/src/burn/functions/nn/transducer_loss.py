@@ -21,6 +21,7 @@ from burn.functions.rearranging import narrow
 from burn.functions.searching import where
 from burn.ops import LOG_ZERO
 from burn.ops.arguments import as_integer
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -183,7 +184,7 @@ def _checked_blank(
     number = as_integer(blank, "blank", operation)
     if not -classes <= number < classes:
         raise ArgumentError(
-            f"blank is {number}, and there are {classes} classes",
+            f"blank is {shown_value(number)}, and there are {classes} classes",
             hint="It is the number of a class",
             operation=operation,
         )

@@ -71,6 +71,8 @@ function_calls(
 
 _POINTS: Final = floats(3, 2)
 _OTHERS: Final = floats(4, 2, phase=0.7)
+_UNEQUAL: Final = np.array([1.0, 0.37])
+"""Factors with which no two differences of a pair of points are equally large."""
 
 
 @function_reference(
@@ -79,8 +81,8 @@ _OTHERS: Final = floats(4, 2, phase=0.7)
         call("of Euclid", _POINTS, _OTHERS),
         call("of city blocks", _POINTS, _OTHERS, 1.0),
         call("cubes", _POINTS, _OTHERS, 3.0),
-        call("the largest", _POINTS, _OTHERS, math.inf),
-        call("different numbers", _POINTS, _POINTS, 0.0),
+        call("the largest", _POINTS * _UNEQUAL, _OTHERS * _UNEQUAL, math.inf),
+        call("different numbers", _POINTS, _POINTS, 0.0, differentiable=False),
         call("to themselves", _POINTS, _POINTS, differentiable=False),
         call("far from zero", _POINTS + 100.0, _OTHERS + 100.0),
         call("batches", floats(2, 1, 3, 2), floats(3, 1, 2, phase=0.7)),
