@@ -196,6 +196,15 @@ CALLED = {
         for rank in (1, 2, 3)
     },
     "burn.take": lambda f, x, indices: f(x, indices, axis=0),
+    "burn.gather": lambda f, x, indices: f(x, indices, axis=0),
+    "burn.bincount": lambda f, x, weights: f(x, weights=weights),
+    "burn.histogram": lambda f, x, edges, weights: f(x, edges, weights=weights),
+    "burn.cov": lambda f, x, counts, weights: f(x, fweights=counts, aweights=weights),
+    **dict.fromkeys(
+        [f"burn.{name}" for name in ("var", "std", "nanvar", "nanstd")],
+        lambda f, x, mean: f(x, mean=mean),
+    ),
+    "burn.random.choice": lambda f, x, p: f(x, 2, p=p),
     "burn.tensordot": lambda f, a, b: f(a, b, axes=1),
     "burn.diff": lambda f, x, before, after: f(x, prepend=before, append=after),
     "burn.nn.functional.cross_entropy": lambda f, x, y, weight: f(x, y, weight=weight),
@@ -234,7 +243,12 @@ SHAPES = {
     "burn.nn.functional.batch_norm_training": [IMAGE, (2,), (2,), (2,), (2,)],
     "burn.nn.functional.binary_cross_entropy": [MATRIX, MATRIX, ROW],
     "burn.nn.functional.binary_cross_entropy_with_logits": [MATRIX, "bool (3, 3)", MATRIX, ROW],
+    "burn.bincount": ["int64 (3,)", ROW],
+    "burn.bucketize": [MATRIX, ROW],
     "burn.clip": [MATRIX, ROW, ROW],
+    "burn.cov": [MATRIX, "int64 (3,)", ROW],
+    "burn.gather": [MATRIX, "int64 (1, 3)"],
+    "burn.histogram": [ROW, (1,), ROW],
     "burn.nn.functional.conv1d": [(1, 2, 4), (2, 2, 3), (2,)],
     "burn.nn.functional.conv2d": [IMAGE, KERNEL, (2,)],
     "burn.nn.functional.conv3d": [(1, 2, 4, 4, 4), (2, 2, 3, 3, 3), (2,)],
@@ -260,6 +274,12 @@ SHAPES = {
         ]
         for rank in (1, 2, 3)
     },
+    "burn.nn.functional.rnnt_loss": [
+        (1, 2, 2, 3),
+        "int64 (1, 1)",
+        "int64 (1,)",
+        "int64 (1,)",
+    ],
     "burn.nn.functional.group_norm": [IMAGE, (2,), (2,)],
     "burn.nn.functional.gru": [(2, 1, 3), (1, 2), (6, 3), (6, 2), (6,), (6,)],
     "burn.nn.functional.instance_norm": [IMAGE, (2,), (2,)],
@@ -274,12 +294,6 @@ SHAPES = {
     "burn.nn.functional.margin_ranking_loss": [MATRIX] * 3,
     "burn.nn.functional.multi_margin_loss": [MATRIX, "int64 (3,)", ROW],
     "burn.nn.functional.nll_loss": [MATRIX, "int64 (3,)", ROW],
-    "burn.nn.functional.rnnt_loss": [
-        (1, 2, 2, 3),
-        "int64 (1, 1)",
-        "int64 (1,)",
-        "int64 (1,)",
-    ],
     "burn.nn.functional.prelu": [MATRIX, ROW],
     "burn.put_along_axis": [MATRIX, "int64 (1, 3)", (1, 3)],
     "burn.nn.functional.rms_norm": [MATRIX, ROW],
@@ -305,6 +319,7 @@ SHAPES = {
     "burn.signal.stft": [(1, 16), (4,)],
     "burn.linalg.dot": [ROW, ROW],
     "burn.linalg.outer": [ROW, ROW],
+    "burn.random.choice": [ROW, ROW],
 }
 """Operands, where they are not two matrices of floats: a shape, with a dtype if it is another."""
 

@@ -69,7 +69,22 @@ BITWISE = [f"bitwise_{name}" for name in ("and", "or", "xor", "left_shift", "rig
 CALLS = {
     **dict.fromkeys(["all", "any", "argmax", "argmin", "count_nonzero", "max", "max_abs"], REDUCED),
     **dict.fromkeys(["max_with_indices", "mean", "median", "median_with_indices"], REDUCED),
-    **dict.fromkeys(["min", "min_with_indices", "prod"], REDUCED),
+    **dict.fromkeys(["min", "min_with_indices", "mode", "prod", "ptp"], REDUCED),
+    **dict.fromkeys(
+        [f"nan{name}" for name in ("argmax", "argmin", "max", "mean", "median", "min")], REDUCED
+    ),
+    **dict.fromkeys(["nanprod", "nansum"], call(X, axis=(0, 1), keepdims=True)),
+    **dict.fromkeys(["nanstd", "nanvar"], call(X, axis=0, correction=0.5, keepdims=True)),
+    "nanquantile": [call(X, 0.25, axis=1, keepdims=True), call(X, [0.5, 1])],
+    "quantile": [call(X, 0.25, axis=1, keepdims=True), call(X, [0.5, 1])],
+    "kthvalue": call(X, 2, axis=1, keepdims=True),
+    "histogram": call(X, 3, range=(-1.0, 1.0), density=True),
+    "bincount": call(LABELS, minlength=6),
+    "bucketize": [call(X, [0.0, 0.5], right=True), call(0.25, ROW)],
+    "corrcoef": call(X, rowvar=False),
+    "unique": call(
+        X, axis=0, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
+    ),
     "global_norm": call(X, ord=1),
     "sum": [REDUCED, call(X, axis=(0, 1), keepdims=True)],
     "std": call(X, axis=(0,), correction=1, keepdims=True),
@@ -100,8 +115,10 @@ CALLS = {
     "clip": [call(X, -0.5, 0.5), call(X, 0, 1), call(X, min=-0.5, max=0.5)],
     "mask_fill": call(X, MASK, 0.5),
     "put_along_axis": call(X, INDICES, 0.5, axis=0),
-    "scatter": call(X, INDICES, Y[:1], axis=0),
-    "scatter_add": call(X, INDICES, Y[:1], axis=0),
+    "scatter": call(X, INDICES, 0.5, axis=0, update="add", include_self=False),
+    "scatter_add": call(X, INDICES, 0.5, axis=0),
+    "gather": call(X, INDICES, axis=0),
+    "gather_nd": call(X, LABELS.reshape(3, 1), batch_dims=1),
     "select_add": call(X, LABELS[:1], Y[:1], axis=0),
     "select_assign": call(X, LABELS[:1], Y[:1], axis=0),
     "searchsorted": call(np.sort(ROW), 0.5),
@@ -264,6 +281,15 @@ CALLS = {
         )
         for rank in (1, 2, 3)
     },
+    "nn.functional.rnnt_loss": call(
+        values(1, 3, 3, 4),
+        np.array([[1, 2]]),
+        np.array([3]),
+        np.array([2]),
+        blank=0,
+        fused_log_softmax=True,
+    ),
+    "nn.functional.sliding_window_mask": call((3, 4), 1, after=1),
     "nn.functional.rrelu": call(X, lower=0.25, upper=0.5, training=False),
     **{
         f"nn.functional.avg_pool{rank}d": pooled(x, rank, count_include_pad=False, **POOLED)
@@ -281,15 +307,6 @@ CALLS = {
     **{
         f"nn.functional.conv_transpose{rank}d": convolved(x, transposed=True)
         for rank, x in enumerate((STEPS, IMAGE, SPACE), 1)
-    "nn.functional.rnnt_loss": call(
-        values(1, 3, 3, 4),
-        np.array([[1, 2]]),
-        np.array([3]),
-        np.array([2]),
-        blank=0,
-        fused_log_softmax=True,
-    ),
-    "nn.functional.sliding_window_mask": call((3, 4), 1, after=1),
     },
     "nn.functional.deform_conv2d": call(
         IMAGE,
@@ -354,6 +371,11 @@ CALLS = {
     "linalg.vector_normalize": call(X, axis=0, ord=3, eps=0.5),
     "random.bernoulli": [call((2, 3), 0.25), call(4, 0.5)],
     "random.categorical": call(POSITIVE, 2),
+    "random.choice": [
+        call(5, (2, 3), replace=True),
+        call(7, 2, replace=False),
+        call(X, 2, axis=1),
+    ],
     "random.integers": [call((2, 3), 1, 9), call(4, 0, 2)],
     "random.normal": [call((2, 3), 0.5, 2.0), call(4, 1, 2)],
     "random.permutation": call(5),

@@ -62,7 +62,11 @@ _METHODS: Final = {
 }
 """What messages call a special method; others keep their name."""
 
-_PREFIXES: Final = {"burn.functions.random": "random.", "burn.nn.init": "nn.init."}
+_PREFIXES: Final = {
+    "burn.functions.random": "random.",
+    "burn.functions.sampling": "random.",
+    "burn.nn.init": "nn.init.",
+}
 """What messages write before the functions of modules whose names mean something elsewhere."""
 
 _MAX_LENGTH: Final = 60
@@ -143,6 +147,8 @@ def _is_public(code: CodeType, module: str) -> bool:
 
 
 def _is_exported(name: str) -> bool:
+    if name in getattr(sys.modules.get("burn.tensor.tensor"), "Tensor", object).__dict__:
+        return True  # a function that is a method as well
     return any(name in vars(sys.modules[one]) for one in _NAMESPACES if one in sys.modules)
 
 

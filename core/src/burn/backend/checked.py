@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
-from burn.backend.invalid_values import index_error
+from burn.backend.invalid_values import index_error, is_about_values
 from burn.errors import OutOfRangeError
 from burn.public_calls import public_name
 
@@ -110,7 +110,10 @@ class CheckedOps:
         """The error for the number of a call, an index and the length of the axis."""
         error = index_error(index, length)
         name = self._described(number)
-        if not error.operation:
+        if is_about_values(error):
+            function, _, rest = name.partition("(")
+            error.operation = f"{function}{rest.rpartition(')')[2]}"
+        elif not error.operation:
             error.operation = name
         elif ") at " in name:
             error.operation += f" at {name.rpartition(') at ')[2]}"

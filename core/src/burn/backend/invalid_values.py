@@ -13,7 +13,7 @@ from typing import Final
 from burn.dtype import DType, int32, int64
 from burn.errors import OutOfRangeError
 
-__all__ = ["InvalidValue", "index_error", "invalid_value_index"]
+__all__ = ["InvalidValue", "index_error", "invalid_value_index", "is_about_values"]
 
 
 class InvalidValue(enum.IntEnum):
@@ -60,6 +60,11 @@ def index_error(index: int, length: int) -> OutOfRangeError:
     )
 
 
+def is_about_values(error: OutOfRangeError) -> bool:
+    """Whether an error is about other values than an index: its operands are those of a check."""
+    return error.rule in {rule for rule, _ in _RULES.values()}
+
+
 _LABELS: Final = {
     InvalidValue.LABEL: "a negative label, row or length",
     InvalidValue.BLANK: "the blank as a label",
@@ -74,7 +79,7 @@ _RULES: Final = {
     InvalidValue.ALL_NAN: ("all elements of a slice are NaN", "Replace NaN before"),
     InvalidValue.FEW_WEIGHTS: (
         "a weight is negative or not finite, or fewer weights are positive than are drawn",
-        "Draw fewer elements, or with replacement",
+        "Draw fewer elements; with replacement, one positive weight is enough",
     ),
 }
 _BY_INDEX: Final = {

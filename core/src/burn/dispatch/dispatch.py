@@ -10,6 +10,7 @@ from burn.aliases import Primitive
 from burn.autodiff import AutodiffTensor, Leaf, is_tracked, tracking_level, value_of
 from burn.backend import AutodiffBackend
 from burn.backend.decorator import FoundByName, found_by_name
+from burn.backend.invalid_values import is_about_values
 from burn.device_id import DeviceId
 from burn.devices import VMAP, Device, TensorType, under_running
 from burn.devices.transfer import fail
@@ -375,7 +376,8 @@ class Dispatch(
 def _operation_of(failure: Exception, definition: Op, described: str) -> str:
     """What the error of a call names; of an index as `CheckedOps` has it, which reports it late."""
     if isinstance(failure, OutOfRangeError):
-        return public_name(definition.name) + described.removeprefix(definition.name)
+        operands = "" if is_about_values(failure) else described.removeprefix(definition.name)
+        return public_name(definition.name) + operands
     return public_operation(described)
 
 

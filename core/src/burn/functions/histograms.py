@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,11 +23,15 @@ from burn.functions.quantization import numbers_of
 from burn.functions.searching import searchsorted, where
 from burn.functions.statistical import max, min, sum
 from burn.ops.arguments import as_integer, real_number
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["bincount", "bucketize", "histogram"]
+
+_MOST_BINS: Final = 2**31
+"""Indices of bins fit into int32."""
 
 Edges: TypeAlias = "Tensor | Sequence[float]"
 
@@ -101,17 +105,17 @@ def histogram(
     density = as_flag(density, "density", operation)
     weights = _checked_weights(weights, x, operation)
     limits = None if range is None else _checked_range(range, operation)
-    is_number = not isinstance(bins, (DispatchTensor, list, tuple, np.ndarray))
+    is_number = not isinstance(bins, (DispatchTensor, list, tuple)) and not np.ndim(bins)
     x = numbers_of(x if not is_number and x.dtype.is_integer else as_float(x, operation))
     flat = x.reshape((-1,))
     fault: Any = 0
     if is_number:
-        count = as_integer(bins, "bins", operation, least=1)  # type: ignore[arg-type]  # checked
+        count = _bin_count(bins, operation)
         if limits is None and flat.size:
             edges, fault = _edges_of_elements(flat, count)
         else:
             low, high = limits or (0.0, 1.0)
-            edges = asarray(_edges(low, high, count), dtype=x.dtype, device=x.device)
+            edges = asarray(np.linspace(low, high, count + 1), dtype=x.dtype, device=x.device)
     else:
         edges, fault = _given_edges(bins, x, operation)
     counts = _counts(flat, edges, weights, fault)
@@ -252,7 +256,7 @@ def _checked_weights(weights: Tensor | None, x: Tensor, operation: str) -> Tenso
 def _checked_range(range: Any, operation: str) -> tuple[float, float]:
     if not isinstance(range, (tuple, list)) or len(range) != 2:
         raise OperandTypeError(
-            f"range must be a pair of numbers, not {_shown(range)}", operation=operation
+            f"range must be a pair of numbers, not {shown_value(range)}", operation=operation
         )
     low, high = [
         real_number(one, "an edge of range", operation, above=-math.inf, below=math.inf)
@@ -260,28 +264,20 @@ def _checked_range(range: Any, operation: str) -> tuple[float, float]:
     ]
     if low > high:
         raise ArgumentError(
-            f"range is {range!r}", hint="The lower edge comes first", operation=operation
+            f"range is {shown_value(range)}", hint="The lower edge comes first", operation=operation
         )
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
-def _shown(value: Any) -> str:
-    """A value in a message: what it is of, unless it is short."""
-    if isinstance(value, (tuple, list)):
-        return f"a sequence of {len(value)}"
-    return f"an object of type {type(value).__name__}"
-
-
-def _edges(low: float, high: float, count: int) -> Any:
-    """Edges of bins of equal width, as NumPy has them."""
-    try:
-        return np.linspace(low, high, count + 1)
-    except (MemoryError, OverflowError, ValueError):
+def _bin_count(bins: Any, operation: str) -> int:
+    count = as_integer(bins, "bins", operation, least=1)
+    if count >= _MOST_BINS:
         raise ArgumentError(
-            f"the edges of {count} bins do not fit in memory",
-            hint="Use fewer bins",
-            operation="histogram",
-        ) from None
+            f"bins is {shown_value(count)}",
+            hint=f"Use fewer than {_MOST_BINS}",
+            operation=operation,
+        )
+    return count
 
 
 def _edges_of_elements(flat: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -321,12 +317,20 @@ def _edge_tensor(edges: Any, x: Any, name: str, operation: str) -> Tensor:
         ) from None
     if array.ndim != 1:
         raise ShapeError(f"{name} must have one axis, not shape {array.shape}", operation=operation)
-    if not np.all(array[1:] >= array[:-1]):
+    descents = np.flatnonzero(~(array[1:] >= array[:-1]))
+    if descents.size:
         raise ArgumentError(
-            f"{name} are {edges!r}", hint="Sort them in ascending order", operation=operation
+            f"{name} do not ascend after index {descents[0]}",
+            hint="Sort them in ascending order",
+            operation=operation,
         )
-    dtype = x.dtype if x.dtype.is_float else None
-    return asarray(edges, dtype=dtype, device=x.device)
+    settings = x.device.settings
+    if x.dtype.is_float:
+        return asarray(array, dtype=x.dtype, device=x.device)
+    whole = np.asarray(edges)
+    if whole.dtype.kind in "iub" and array.size:
+        return asarray(whole, dtype=settings.int_dtype, device=x.device)
+    return asarray(array, dtype=settings.float_dtype, device=x.device)
 
 
 def _counts(flat: Tensor, edges: Tensor, weights: Tensor | None, fault: Any) -> Tensor:

@@ -18,6 +18,7 @@ from burn.functions.normalize import (
     rank_of,
 )
 from burn.ops.arguments import as_integer
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -298,7 +299,7 @@ def gather_nd(x: Tensor, indices: Tensor, /, *, batch_dims: int = 0) -> Tensor:
     check_tensor(indices, "indices", "gather_nd")
     if count >= indices.ndim:
         raise ArgumentError(
-            f"batch_dims is {count} for indices of shape {indices.shape}",
+            f"batch_dims is {shown_value(count)} for indices of shape {indices.shape}",
             hint="The last axis has the indices",
             operation="gather_nd",
         )

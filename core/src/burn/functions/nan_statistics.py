@@ -11,7 +11,14 @@ from burn.functions._spread import accumulation_dtype, finite_correction, given_
 from burn.functions._value_checks import require
 from burn.functions.common import Axis, DTypeLike
 from burn.functions.elementwise import isnan, logical_not, maximum
-from burn.functions.normalize import as_flag, as_float, check_tensor, normalize_axes, reduction
+from burn.functions.normalize import (
+    as_flag,
+    as_float,
+    check_tensor,
+    normalize_axes,
+    normalize_axis,
+    reduction,
+)
 from burn.functions.quantization import numbers_of
 from burn.functions.searching import argmax, count_nonzero, where
 from burn.functions.statistical import max, min, prod, sum
@@ -406,7 +413,8 @@ def _extremum(
 
 
 def _index(x: Tensor, axis: int | None, operation: str, *, largest: bool, keepdims: bool) -> Tensor:
-    axes = normalize_axes(x, axis, operation)
+    check_tensor(x, "x", operation)
+    axes = None if axis is None else normalize_axis(x, axis, operation)
     extremum = (nanmax if largest else nanmin)(numbers_of(x), axis=axes, keepdims=True)
     found = (x == extremum).astype(x.device.settings.int_dtype)
     fault = require(logical_not(isnan(extremum)), InvalidValue.ALL_NAN)

@@ -255,7 +255,9 @@ def _parts(q: Any, device: Device, operation: str) -> tuple[Any, tuple[int, ...]
             operation=operation,
         ) from None
     if not np.all((array >= 0) & (array <= 1)):
-        raise ArgumentError(f"q is {q}", hint="It must be in [0, 1]", operation=operation)
+        raise ArgumentError(
+            f"q is {shown_value(q)}", hint="It must be in [0, 1]", operation=operation
+        )
     return array.reshape(-1), array.shape, 0
 
 

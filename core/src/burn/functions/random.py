@@ -436,6 +436,12 @@ def categorical(
         dtype = as_dtype(dtype, "random.categorical")
         if not dtype.is_integer:
             raise DTypeError(f"classes are integers, not {dtype}", operation="random.categorical")
+    drawn = draw_classes(probabilities, count, InvalidValue.WEIGHT)
+    return drawn if dtype is None else drawn.astype(dtype)
+
+
+def draw_classes(probabilities: Tensor, count: int, fault_value: InvalidValue) -> Tensor:
+    """Classes of weights, of which invalid ones raise the error of a value."""
     device = probabilities.device
     index_dtype = device.settings.int_dtype
     rows, classes = probabilities.shape[:-1], probabilities.shape[-1]
@@ -444,14 +450,13 @@ def categorical(
     upper = sums.reshape((*rows, 1, classes))
     total = upper[..., -1:]
     possible = (probabilities >= 0) & ((total > 0) & isfinite(total))[..., 0, :]
-    fault = require(possible, InvalidValue.WEIGHT).astype(index_dtype)
+    fault = require(possible, fault_value).astype(index_dtype)
     drawn = uniform((*rows, count, 1), dtype=probabilities.dtype, device=device)
     below = (upper <= drawn * total).astype(index_dtype)
     chosen = (below.sum(axis=-1) + fault).reshape((*rows, count))
     # Rounding may reach the end; the last class with a weight is the last that can be drawn.
     last = (upper[..., 0, :] < total[..., 0, :]).astype(index_dtype).sum(axis=-1)
-    bounded = calls.minimum(chosen, last.reshape((*rows, 1)))
-    return bounded if dtype is None else bounded.astype(dtype)
+    return calls.minimum(chosen, last.reshape((*rows, 1)))
 
 
 def _size(shape: Shape) -> int:

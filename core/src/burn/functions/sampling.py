@@ -15,10 +15,11 @@ from burn.functions.common import DeviceLike
 from burn.functions.elementwise import isfinite, log1p
 from burn.functions.indexing import take
 from burn.functions.normalize import as_flag, as_shape, check_tensor, find_device, normalize_axis
-from burn.functions.random import categorical, integers, permutation, uniform
+from burn.functions.random import draw_classes, integers, permutation, uniform
 from burn.functions.searching import count_nonzero, where
 from burn.functions.utility import all
 from burn.ops.arguments import as_integer
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -101,6 +102,7 @@ def choice(
         length = x.shape[number]  # type: ignore[union-attr]  # likewise
     else:
         length = as_integer(x, "x", operation, least=0)  # type: ignore[arg-type]  # checked
+        normalize_axis(x, axis, operation, rank=1)  # type: ignore[arg-type]  # unused
     if p is not None:
         _check_weights(p, length, operation)
     owner = x if is_tensor else p
@@ -109,8 +111,9 @@ def choice(
     if min(lengths, default=1) < 0:
         raise ShapeError(f"shape {lengths} has a negative length", operation=operation)
     if count > (length if not replace else 0 if not length else count):
+        how = "with" if replace else "without"
         raise ArgumentError(
-            f"{count} of {length}, {'with' if replace else 'without'} replacement",
+            f"{shown_value(count)} of {shown_value(length)}, {how} replacement",
             hint="Draw no more than there are" if length else "There is nothing to draw from",
             operation=operation,
         )
@@ -119,7 +122,7 @@ def choice(
     elif p is None:
         chosen = integers(count, 0, length, device=target)
     else:
-        chosen = categorical(p, count)
+        chosen = draw_classes(p, count, InvalidValue.FEW_WEIGHTS)
     indices = chosen.reshape(lengths, copy=True)
     return take(x, indices, axis=number) if is_tensor else indices  # type: ignore[arg-type]  # a Tensor
 
@@ -128,7 +131,7 @@ def _check_weights(p: Any, length: int, operation: str) -> None:
     check_tensor(p, "p", operation)
     if p.shape != (length,):
         raise ShapeError(
-            f"p of shape {p.shape} for {length} to draw from",
+            f"p of shape {p.shape} for {shown_value(length)} to draw from",
             hint="A vector has a weight for each",
             operation=operation,
         )

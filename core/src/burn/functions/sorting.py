@@ -16,6 +16,7 @@ from burn.functions.quantization import numbers_of
 from burn.functions.searching import ValuesAndIndices, argmax, where
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -260,7 +261,7 @@ def kthvalue(x: Tensor, k: int, /, *, axis: int = -1, keepdims: bool = False) ->
     keepdims = as_flag(keepdims, "keepdims", "kthvalue")
     if k > x.shape[number]:
         raise ArgumentError(
-            f"k is {k} for an axis of length {x.shape[number]}",
+            f"k is {shown_value(k)} for an axis of length {x.shape[number]}",
             hint="The largest element is the one whose k is that length",
             operation="kthvalue",
         )

@@ -27,6 +27,7 @@ from burn.ops.signature import (
     TargetShape,
 )
 from burn.ops.table import OpTable
+from burn.public_calls import shown_value
 
 __all__ = [
     "PHILOX_KEY_STEPS",
@@ -291,7 +292,7 @@ def random_integers(
         raise DTypeError(f"random integers are integers, not {dtype}")
     if not smallest <= low < high <= largest + 1:
         raise ArgumentError(
-            f"the range from {low} to {high} for {dtype}",
+            f"the range from {shown_value(low)} to {shown_value(high)} for {dtype}",
             hint=f"It must hold a number and lie in {smallest} to {largest + 1}",
         )
     return Meta(check_shape(shape), dtype)
