@@ -229,6 +229,10 @@ def test_an_index_out_of_range_is_raised_at_the_next_read_and_forgotten(device):
     with pytest.raises(IndexError, match="index -5"):
         device.sync()
     device.sync()
+    indices = burn.asarray([[1, 3], [0, -5]], device=device)
+    taken = burn.gather_nd(burn.zeros((2, 4), device=device), indices)
+    with pytest.raises(OutOfRangeError, match=r"gather_nd.* index -5 .* length 4"):
+        taken.tolist()
 
 
 @pytest.fixture

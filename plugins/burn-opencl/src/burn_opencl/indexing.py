@@ -167,7 +167,7 @@ class IndexingOps(ElementwiseOps, LayoutOps):
             result: Buffer = self.ops.decomposed("gather_nd", x, indices)
             return result
         shape = inferred_shape("gather_nd", x, indices)
-        matrix, flat = self._flattened(x, indices)
+        matrix, flat = self._flattened("gather_nd", x, indices)
         return self.reshape(self.select(matrix, flat, axis=0), shape=shape)
 
     def scatter_nd(self, x: Buffer, indices: Buffer, value: Buffer, *, update: str) -> Buffer:
@@ -176,12 +176,12 @@ class IndexingOps(ElementwiseOps, LayoutOps):
             result: Buffer = self.ops.decomposed("scatter_nd", x, indices, value, update=update)
             return result
         inferred_shape("scatter_nd", x, indices, value, update=update)
-        matrix, flat = self._flattened(x, indices)
+        matrix, flat = self._flattened("scatter_nd", x, indices)
         value = self.reshape(value, shape=(flat.shape[0], matrix.shape[1]))
         updated = self.select_assign(matrix, flat, value, axis=0, update=update)
         return self.reshape(updated, shape=x.shape)
 
-    def _flattened(self, x: Buffer, indices: Buffer) -> tuple[Buffer, Buffer]:
+    def _flattened(self, op: str, x: Buffer, indices: Buffer) -> tuple[Buffer, Buffer]:
         """A matrix with a row for each index of the first axes, and the rows that are indexed."""
         launcher = self.launcher
         if not indices.dtype.is_integer:
@@ -194,8 +194,9 @@ class IndexingOps(ElementwiseOps, LayoutOps):
         rows = math.prod(lengths)
         codes = DTYPE_CODES[indices.dtype.name], DTYPE_CODES[int64.name]
         padding = [0] * (MAX_KERNEL_AXES - depth)
-        parameters = (count, depth, indices.offset, *codes, rows, *lengths, *padding)
-        launcher.run(kernel, count, parameters, (indices.memory, flat.memory))
+        error, number = launcher.index_error_memory(op)
+        parameters = (count, depth, indices.offset, *codes, rows, number, *lengths, *padding)
+        launcher.run(kernel, count, parameters, (indices.memory, flat.memory, error))
         return self.reshape(x, shape=(rows, math.prod(x.shape[depth:]))), flat
 
 

@@ -51,13 +51,14 @@ KERNEL(64) void scatter(
 
 #ifdef HAS_flat_indices
 // Rows of indices of the first axes of a tensor, as one flat index each. A row with an index that is out
-// of range becomes `limit`, which is out of range too.
+// of range becomes `limit`, which is out of range too, after the error for the index itself was written.
 typedef struct {
-    long total, depth, offset, type, target, limit, lengths[8];
+    long total, depth, offset, type, target, limit, op, lengths[8];
 } FlatParameters;
 
 KERNEL(64) void flat_indices(
-    const FlatParameters parameters, GLOBAL const void* indices, GLOBAL void* out) {
+    const FlatParameters parameters, GLOBAL const void* indices, GLOBAL void* out,
+    GLOBAL long* error) {
     const long item = ITEM;
     if (item >= parameters.total) return;
     const int type = (int)parameters.type;
@@ -65,12 +66,11 @@ KERNEL(64) void flat_indices(
     int is_outside = 0;
     for (long k = 0; k < parameters.depth; ++k) {
         const long position = parameters.offset + item * parameters.depth + k;
-        const ulong bits = read_ulong(indices, position, type);
         const long length = parameters.lengths[k];
-        const int is_negative = (long)bits < 0 && type != UINT64;
-        const ulong index = is_negative ? bits + (ulong)length : bits;
-        is_outside |= index >= (ulong)length;
-        flat = flat * (ulong)length + index;
+        const long index = checked_index(
+            read_ulong(indices, position, type), type, length, error, parameters.op);
+        is_outside |= index < 0;
+        flat = flat * (ulong)length + (ulong)index;
     }
     write_ulong(out, item, (int)parameters.target, is_outside ? (ulong)parameters.limit : flat);
 }
