@@ -10,7 +10,6 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from burn.errors import ArgumentError
 from burn.ops._precision import in_float32
 from burn.ops._special_series import (
     BERNOULLI,
@@ -238,8 +237,7 @@ def polygamma(x: FloatOperand, *, n: Integer) -> Meta:
 
 @polygamma.requirement
 def _(*, n: int) -> None:
-    if as_integer(n, "n", least=0) > _LARGEST_ORDER:
-        raise ArgumentError(f"n is {n}", hint=f"Use {_LARGEST_ORDER} or less")
+    as_integer(n, "n", least=0, most=_LARGEST_ORDER)
 
 
 @polygamma.decomposition

@@ -190,7 +190,7 @@ def polygamma(n: int, x: Tensor, /) -> Tensor:
     >>> burn.polygamma(1, burn.asarray([1.0, 2.0], device="cpu"))
     Tensor([1.644934  , 0.64493406], device='cpu:0')
     """
-    n = as_integer(n, "n", "polygamma", least=0)
+    n = as_integer(n, "n", "polygamma")
     return calls.polygamma(as_float(x, "polygamma"), n=n)
 
 

@@ -61,7 +61,7 @@ def _digamma(x: float) -> float:
 def _polygamma(x: Array, *, n: int) -> Array:
     """The series of its definition, whose rest is an integral and the Euler-Maclaurin formula."""
     if n == 0:
-        return each(_digamma)(x)
+        return np.asarray(each(_digamma)(x))
     s = n + 1
     sign = 1.0 if n % 2 else -1.0
     end = x + _TERMS
