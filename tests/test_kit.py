@@ -372,7 +372,7 @@ def test_minimal_tries_the_required_ops_alone():
     assert report.conforms
     assert report.rows[0].origin == "derived"
     found = {result.check.suite for result in report.results}
-    assert found == {"values", "batching", "memory", "quantization"}
+    assert found == {"values", "draws", "batching", "memory", "quantization"}
     options = {"ops": ["softmax"], "dtypes": ["float32"], "suites": ["values"], "quick": True}
     report = run("cpu", minimal=True, compiles=True, **options)
     assert report.conforms
@@ -638,7 +638,7 @@ def run_kit(pytester):
 def test_pytest_collects_and_runs_the_checks_of_a_device(run_kit):
     result = run_kit("--burn-device=cpu:0", "--burn-quick", "--burn-op=relu", "-k", "float32")
     assert result.ret == 0
-    assert result.parseoutcomes()["passed"] == 9
+    assert result.parseoutcomes()["passed"] == 11
     result = run_kit("--burn-device=cpu", "--burn-op=relu", "--burn-suite=errors", "-v")
     assert result.parseoutcomes() == {}  # there is nothing to refuse
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from burn.dtype import float32, int32
-from burn.ops import REGISTRY
+from burn.ops import REGISTRY, resolve
 from burn.testing._check import Check, Result
 from burn.testing._check_selection import Selection
 from burn.testing.op_samples import SAMPLES, Sample
@@ -55,13 +55,15 @@ class ShapeCost:
     def of(cls, subject: Subject) -> Self:
         """Add and multiply vectors of some lengths; zeros where the device cannot."""
         dtype = float32 if subject.supports(float32) else int32
+        backend = subject.backend.wrapped if subject.compiles else subject.backend
+        table = resolve(backend, subject.device)
         times: list[list[float]] = [[], []]
         try:
             for length in _LENGTHS:
                 x = subject.upload(np.ones(length, dtype.numpy))
                 for seconds in times:
                     start = time.perf_counter()
-                    subject.read(subject.table.multiply(subject.table.add(x, x), x))
+                    subject.read(table.multiply(table.add(x, x), x))
                     seconds.append(time.perf_counter() - start)
         except Exception:  # noqa: BLE001 — checks will say what does not work
             return cls(0.0, 0.0)

@@ -109,7 +109,7 @@ class Session:
     def results(self) -> Generator[Result | None]:
         """Make the checks: gives each result as it comes, and None where none came for a moment.
 
-        Whoever stops before the end closes the iterator, which ends the workers.
+        To stop before the end, close the iterator, which ends the workers.
 
         Raises
         ------
