@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +34,9 @@ _MIN_ELEMENTS_PER_COLUMN_PART: Final = 64
 
 _COLUMNS_PER_CPU_ITEM: Final = 2048
 _ARG_COLUMNS_PER_CPU_ITEM: Final = 64
+
+_CPU_VECTOR_COLUMNS: Final = 128
+"""A CPU reads several rows of fewer columns as one, so that it adds vectors."""
 
 _MAX_ELEMENTS_FOR_PLAIN_LOOP: Final = 64
 """Up to this length of a row an item reduces it in one loop, without lanes or groups."""
@@ -122,12 +126,14 @@ class ReductionOps(ElementwiseOps, LayoutOps):
         out = launcher.empty(shape, dtype)
         if not out.size:
             return out
-        parts, chunk = _split(launcher, rows, _MAX_COLUMNS_PER_GPU_GROUP)
         by_columns = _goes_by_columns(launcher, rows)
+        merged = math.gcd(rows.n, _CPU_VECTOR_COLUMNS // rows.inner or 1) if by_columns else 1
+        wide = Rows(rows.x, rows.outer, rows.n // merged, rows.inner * merged)
+        parts, chunk = _split(launcher, wide, _MAX_COLUMNS_PER_GPU_GROUP)
         if parts > 1 or by_columns:
-            partial = launcher.empty((rows.outer * parts * rows.inner,), accumulator_dtype(x.dtype))
-            reduce_parts(launcher, op, rows, parts, chunk, partial, by_columns=by_columns)
-            rows = Rows(partial, rows.outer, parts, rows.inner)
+            partial = launcher.empty((rows.outer * parts * wide.inner,), accumulator_dtype(x.dtype))
+            reduce_parts(launcher, op, wide, parts, chunk, partial, by_columns=by_columns)
+            rows = Rows(partial, rows.outer, parts * merged, rows.inner)
             op = {"any": "max", "all": "min"}.get(op, op)
         reduce_parts(launcher, op, rows, 1, rows.n, out)
         return out
