@@ -119,3 +119,49 @@ class Bits(Future):
 def test_bfloat16_is_read_by_its_bits():
     x = Bits(np.asarray([1.5, -2.0], ml_dtypes.bfloat16), ml_dtypes.bfloat16)
     assert LateBackend().to_data(x).array.tolist() == [1.5, -2.0]
+
+
+class Frozen(np.ndarray):
+    """An array that never changes."""
+
+    def __setitem__(self, key, value):
+        raise TypeError("arrays do not support item assignment")
+
+
+class FrozenBackend(ArrayBackend):
+    def __init__(self):
+        super().__init__(np)
+        self.xp = types.SimpleNamespace(**{name: getattr(np, name) for name in dir(np)})
+        self.xp.asarray = lambda *args, **options: np.asarray(
+            *args, **{name: one for name, one in options.items() if one is not None}
+        ).view(Frozen)
+
+    def name(self, device):
+        return "frozen"
+
+
+@pytest.mark.parametrize(
+    ("shape", "slices"),
+    [
+        ((), ()),
+        ((5,), ((1, 2, 2),)),
+        ((5,), ((4, 5, -1),)),
+        ((5,), ((0, 0, 1),)),
+        ((3, 4), ((2, 2, -2), (1, 3, 1))),
+        ((3, 4), ((0, 3, 1), (3, 0, 1))),
+        ((2, 3, 4), ((1, 1, 1), (2, 3, -1), (0, 2, 3))),
+    ],
+)
+def test_slices_are_assigned_where_arrays_never_change(shape, slices):
+    key = tuple(slice(a, a + n * s if a + n * s >= 0 else None, s) for a, n, s in slices)
+    lengths = tuple(length for _, length, _ in slices)
+    values = np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+    x = values.view(Frozen)
+    several = np.linspace(-1, 1, np.prod(lengths, dtype=int), dtype=np.float32).reshape(lengths)
+    for value in (several, np.float32([7.5]).reshape(()), 9.0):
+        expected = values.copy()
+        expected[key] = value
+        part = value if isinstance(value, float) else value.view(Frozen)
+        found = FrozenBackend().slice_assign(x, part, slices=slices)
+        assert np.array_equal(found, expected)
+        assert found.dtype == np.float32

@@ -252,12 +252,35 @@ class ArrayBackend(Backend):
         return result
 
     def slice_assign(self, x: Primitive, value: Primitive | Scalar, *, slices: Slices) -> Primitive:
-        """A copy, assigned to through slices."""
+        """A copy, assigned to through slices; by `where`, if arrays cannot be assigned to."""
         result = self.xp.asarray(x, copy=True)
         key = python_slices(slices)
         check_sliced(result[key].shape, slices)
-        result[key] = value
+        try:
+            result[key] = value
+        except TypeError:  # arrays never change, as those of JAX
+            return self._replaced(x, value, slices)
         return result
+
+    def _replaced(self, x: Primitive, value: Primitive | Scalar, slices: Slices) -> Primitive:
+        """Elements of `value` in the slices, else those of `x`: each axis chooses by an index."""
+        xp, lengths = self.xp, tuple([length for _, length, _ in slices])
+        if 0 in lengths:
+            return x
+        device = getattr(x, "device", None)  # a traced array may have none
+        is_number = value.__class__ in _NUMBERS
+        result: Any = xp.full_like(x, value) if is_number else xp.broadcast_to(value, lengths)
+        mask: Any = None
+        for axis, (start, length, step) in enumerate(slices):
+            chosen = np.full(x.shape[axis], -1, int32.numpy)
+            chosen[start + step * np.arange(length)] = np.arange(length)
+            if not is_number:
+                indices = xp.asarray(np.maximum(chosen, 0), device=device)
+                result = xp.take(result, indices, axis=axis)
+            shape = (-1, *[1] * (len(lengths) - axis - 1))
+            is_inside = xp.asarray((chosen >= 0).reshape(shape), device=device)
+            mask = is_inside if mask is None else xp.logical_and(mask, is_inside)
+        return result if mask is None else xp.where(mask, result, x)
 
     def concat(self, tensors: list[Primitive], *, axis: int) -> Primitive:
         """`concat` of the standard."""
