@@ -29,6 +29,7 @@ from burn_cpu.recurrent import RecurrentOps
 from burn_cpu.reduction import ReductionOps
 from burn_cpu.signal import SignalOps
 from burn_cpu.softmax import SoftmaxOps
+from burn_cpu.special_functions import SpecialFunctionOps
 from burn_cpu.writing import WritingOps
 
 _WITH_NUMBERS = [
@@ -51,6 +52,7 @@ class CpuBackend(
     ConvolutionOps,
     DeformableOps,
     SoftmaxOps,
+    SpecialFunctionOps,
     NormalizationOps,
     AttentionOps,
     LossOps,
