@@ -10,6 +10,7 @@ from burn.ir.codec import decode_graph
 from burn.ops import REGISTRY
 from burn.plugins import BackendSpec, DeviceInfo, registered
 from burn.testing import Selection, Subject, checks_of
+from kernel_mutants import IN_GATE, KERNEL_MUTANTS
 from mutants import DEVICE_MUTANTS, MUTANTS, WRONG_RULES, Mutant, TwoDevices
 
 USAGE = burn.Device("cpu").info.usage
@@ -29,7 +30,16 @@ def first_failure(backend, probe, selection):
     return None
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def mutants():
+    """Those of kernels are many of few sorts, of which the gate tries a part."""
+    for mutant in MUTANTS:
+        yield pytest.param(mutant, id=mutant.name)
+    for number, mutant in enumerate(KERNEL_MUTANTS):
+        marks = pytest.mark.exhaustive if number % IN_GATE else ()
+        yield pytest.param(mutant, id=f"{mutant.member}: {mutant.name}", marks=marks)
+
+
+@pytest.mark.parametrize("mutant", list(mutants()))
 def test_the_quick_kit_finds_a_bug(mutant):
     where = {"ops": (mutant.member,)}
     if mutant.suite:
@@ -40,8 +50,8 @@ def test_the_quick_kit_finds_a_bug(mutant):
     assert found.script
 
 
-def test_there_are_forty_bugs_of_every_sort():
-    assert len(MUTANTS) + len(DEVICE_MUTANTS) >= 40
+def test_there_are_a_hundred_bugs_of_every_sort():
+    assert len(MUTANTS) + len(KERNEL_MUTANTS) + len(DEVICE_MUTANTS) >= 100
     assert len({mutant.member for mutant in MUTANTS}) >= 30
 
 

@@ -16,7 +16,7 @@ from burn.dtype import Kind
 from burn.ops import Tag
 from burn.testing import SAMPLES, check_sample
 from burn.testing.op_samples import TESTED_DTYPE, sample
-from gate import EXAMPLES, SUBJECTS, is_method, marks_of_op
+from gate import SUBJECTS
 
 CPU = burn.Device("cpu")
 ELEMENTWISE = [
@@ -40,19 +40,9 @@ EITHER_ZERO = {"clip", "max", "maximum", "min", "minimum", "relu"}
 
 
 def on_each_subject(ops):
-    """Each op on each device, as the gate does in the kit, but for examples of backends.
-
-    Of the required ops alone, those are tried that are no method of ``cpu:0``.
-    """
-
-    def marks(name, subject, op):
-        twice = name == "cpu:0 minimal" and is_method(SUBJECTS["cpu:0"], op)
-        return (
-            pytest.mark.exhaustive if twice or name in EXAMPLES else marks_of_op(name, subject, op)
-        )
-
+    """Each op on each device. The gate has the draws of the kit (its suite ``draws``) alone."""
     cases = [
-        pytest.param(subject, op, id=f"{name} {op}", marks=marks(name, subject, op))
+        pytest.param(subject, op, id=f"{name} {op}", marks=pytest.mark.exhaustive)
         for name, subject in SUBJECTS.items()
         if subject.handle is not None and not subject.compiles
         for op in ops

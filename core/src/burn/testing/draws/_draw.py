@@ -257,6 +257,11 @@ class Draw:
         """Integers from `low` up to, but without, `high`."""
         return self.view(integers(*shape, low=low, high=high, phase=self.random.random()))
 
+    def noise(self, *shape: int) -> Array:
+        """Random floats between -2 and 2: roundings of those that are spread evenly cancel out."""
+        generator = np.random.Generator(np.random.PCG64(self.random.getrandbits(64)))
+        return self.view(generator.uniform(-2.0, 2.0, shape))
+
     def like(self, values: Array, shape: Shape) -> Array:
         """Values of the kind of others, between the smallest and the largest of them."""
         return self.view(self._plain(values, shape))

@@ -40,7 +40,8 @@ def draw(draw: Draw) -> Sample | None:
             attributes[name] = draw.chance(0.5)
     operands = [draw.like(one, shape) if is_array(one) else one for one in typical.operands]
     if draw.number % 2 == 0 and draw.op.name in _TO_THE_END:
-        operands = [draw.view(_TO_THE_END[draw.op.name](operands[0], axis))]
+        decided = _TO_THE_END[draw.op.name](operands[0], axis)
+        operands = [draw.view(decided, repeats=False)]
     elif draw.op.name in ("prod", "cumprod") and draw.kind is Kind.FLOAT:
         operands = [draw.floats(*shape, low=0.95, high=1.05)]  # no product is infinite, or 0
     elif draw.op.name in _SORTS and draw.sort is not Sort.RANK:

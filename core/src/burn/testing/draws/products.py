@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 
 from burn.aliases import Shape
+from burn.dtype import Kind
 from burn.testing.draws._draw import Draw, Sort, draws
 from burn.testing.op_samples import Array, Sample, sample
 
@@ -36,7 +37,7 @@ def _batch(draw: Draw) -> Shape:
 
 def _matrix(draw: Draw, *shape: int) -> Array:
     """As it is, or stored by columns, which libraries have other code for."""
-    x = draw.values(*shape)
+    x = draw.noise(*shape) if draw.kind is Kind.FLOAT else draw.values(*shape)
     if draw.sort is Sort.LONG and draw.chance(0.4):
         return np.ascontiguousarray(x.swapaxes(-1, -2)).swapaxes(-1, -2)
     return x
