@@ -27,8 +27,7 @@ from pathlib import Path
 
 import burn
 import digits
-from burn import Device, Tensor, nn
-from burn.nn import functional as F
+from burn import Device, nn
 from burn.quantization import QuantScheme, QuantValue, ScaleDType
 from burn.store import load_into, save
 
@@ -36,54 +35,11 @@ VALUES = {4: QuantValue.Q4S, 8: QuantValue.Q8S}
 BLOCK = (1, 32)  # weights that share a scale: 32 inputs of an output
 
 
-class LoRALinear(nn.Module):
-    """A linear layer that stays as it is, and two matrices that are trained.
-
-    The output is ``base(x) + x @ down.T @ up.T * scale``. At first `up` is zero.
-    """
-
-    def __init__(self, base: nn.Linear, rank: int, scale: float = 2.0) -> None:
-        device = base.weight.device
-        self.base = base.freeze()
-        self.scale = scale
-        self.down = nn.init.normal(
-            (rank, base.in_features), std=base.in_features**-0.5, device=device
-        )
-        self.up = nn.init.zeros((base.out_features, rank), device=device)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Shape (..., out_features) for an input of shape (..., in_features)."""
-        change = F.linear(F.linear(x, self.down, transposed=True), self.up, transposed=True)
-        return self.base(x) + self.scale * change
-
-    @burn.no_grad()
-    def merged(self) -> nn.Linear:
-        """A linear layer of floats that computes the same."""
-        change = self.up.detach() @ self.down.detach()
-        self.base.weight.assign(self.base.weight.dequantize() + self.scale * change)
-        return self.base
-
-
 def thaw(network: nn.Sequential, count: int) -> None:
     """Train the last linear layers, so many of them, and nothing else."""
     network.freeze()
     for layer in [one for one in network if isinstance(one, nn.Linear)][-count:]:
         layer.unfreeze()
-
-
-def adapt(network: nn.Sequential, rank: int) -> None:
-    """Put matrices of a rank beside all linear layers, and train nothing else."""
-    network.freeze()
-    for index, layer in enumerate(network):
-        if isinstance(layer, nn.Linear):
-            network[index] = LoRALinear(layer, rank)
-
-
-def merge(network: nn.Sequential) -> None:
-    """Add what was trained to the weights."""
-    for index, layer in enumerate(network):
-        if isinstance(layer, LoRALinear):
-            network[index] = layer.merged()
 
 
 def on_their_side(data: digits.Digits) -> digits.Digits:
@@ -106,7 +62,7 @@ def prepared(weights: Path, options: argparse.Namespace, device: Device) -> nn.S
         thaw(network, options.layers)
     else:
         network.quantize(scheme(options.bits))
-        adapt(network, options.rank)
+        nn.add_lora(network, options.rank, alpha=2.0 * options.rank)
     return network
 
 
@@ -157,7 +113,7 @@ def main() -> None:
     load_into(network, folder / "trained.safetensors", strict=False)
     report("loaded", network)
     if options.method == "lora":
-        merge(network)
+        nn.merge_lora(network)
         report("merged", network)
         network.quantize(scheme(options.bits))
         report(f"merged, in {options.bits} bits", network)
