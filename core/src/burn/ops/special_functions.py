@@ -124,10 +124,9 @@ erfc = elementwise_function(
 def _erfinv(ops: OpTable, x: Primitive) -> Primitive:
     """Algorithm AS 241 of M. J. Wichura (Applied Statistics 37, 1988), divided by ``sqrt(2)``.
 
-    It has the normal quantile at ``(1 + x) / 2``: in float64 PPND16, to 1e-15 of the value; in
-    float32 PPND7, to 5e-7.
+    It has the normal quantile at ``(1 + x) / 2``, in float64 to 1e-15 of the value.
     """
-    central, *outer = QUANTILE[ops.dtype(x)]
+    central, outer, farthest = QUANTILE
 
     def ratio(of: tuple[Sequence[float], Sequence[float]], at: Primitive) -> Primitive:
         return ops.divide(_polynomial(ops, at, of[0]), _polynomial(ops, at, of[1]))
@@ -136,10 +135,9 @@ def _erfinv(ops: OpTable, x: Primitive) -> Primitive:
     quantile = ops.multiply(ops.multiply(x, 0.5), ratio(central, ops.subtract(0.180625, square)))
     magnitude = ops.abs(x)
     radius = ops.sqrt(ops.negative(ops.log(ops.multiply(ops.subtract(1.0, magnitude), 0.5))))
-    tail = ratio(outer[0], ops.subtract(radius, 1.6))
-    if len(outer) > 1:
-        far = ratio(outer[1], ops.subtract(radius, _FAR_RADIUS))
-        tail = ops.where(ops.greater(radius, _FAR_RADIUS), far, tail)
+    tail = ratio(outer, ops.subtract(radius, 1.6))
+    far = ratio(farthest, ops.subtract(radius, _FAR_RADIUS))
+    tail = ops.where(ops.greater(radius, _FAR_RADIUS), far, tail)
     tail = ops.where(ops.equal(magnitude, 1.0), math.inf, tail)
     tail = ops.copysign(tail, x)
     quantile = ops.where(ops.less_equal(magnitude, _CENTRAL), quantile, tail)
