@@ -38,6 +38,10 @@ _OF_DERIVED_OPS: Final = ("values", "settings", "gradients")
 """Suites in which few shapes are tried of ops that are made of others."""
 
 
+_OF_ALL_SHAPES: Final = ("silence",)
+"""Suites that make the calls of all samples."""
+
+
 @dataclass(frozen=True)
 class ShapeCost:
     """What a call takes whose shapes are new to the library, and the same call again.
@@ -107,11 +111,12 @@ def _with_few_shapes(subject: Subject, checks: Iterable[Check]) -> Iterator[Chec
 
     Each suite tries one sample of each op, and ``values`` one with each dtype. It is one whose
     shape other ops have too, if there is one: then they share the parts that they are made of. Ops
-    that are made of others are tried by the suites about results and gradients alone.
+    that are made of others are tried by the suites about results and gradients alone. A suite of
+    all samples is left out.
     """
     chosen: dict[Any, tuple[int, Check]] = {}
     for check in checks:
-        if _is_alike_everywhere(subject, check):
+        if _is_left_out(subject, check):
             continue
         by_dtype = check.dtype if check.suite == "values" else None
         key = (check.suite, check.op, by_dtype) if check.op else check.name
@@ -121,8 +126,10 @@ def _with_few_shapes(subject: Subject, checks: Iterable[Check]) -> Iterator[Chec
     yield from [check for _, check in chosen.values()]
 
 
-def _is_alike_everywhere(subject: Subject, check: Check) -> bool:
-    """Whether a check is about what core does with an op that it makes of others."""
+def _is_left_out(subject: Subject, check: Check) -> bool:
+    """Whether a check is of all shapes, or about what core does with an op made of others."""
+    if check.suite in _OF_ALL_SHAPES:
+        return True
     if check.op not in REGISTRY or SUITES[check.suite].of_functions:
         return False
     is_native = subject.table.origin(REGISTRY[check.op]) == "native"
