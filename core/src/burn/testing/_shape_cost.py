@@ -38,8 +38,8 @@ _OF_DERIVED_OPS: Final = ("values", "settings", "gradients")
 """Suites in which few shapes are tried of ops that are made of others."""
 
 
-_OF_ALL_SHAPES: Final = ("silence",)
-"""Suites that make the calls of all samples."""
+_LEFT_OUT: Final = ("function_transforms", "silence")
+"""Suites of what core makes of its own functions, and of all samples."""
 
 
 @dataclass(frozen=True)
@@ -111,14 +111,15 @@ def _with_few_shapes(subject: Subject, checks: Iterable[Check]) -> Iterator[Chec
 
     Each suite tries one sample of each op, and ``values`` one with each dtype. It is one whose
     shape other ops have too, if there is one: then they share the parts that they are made of. Ops
-    that are made of others are tried by the suites about results and gradients alone. A suite of
-    all samples is left out.
+    that are made of others are tried by the suites about results and gradients alone, with one
+    dtype.
     """
     chosen: dict[Any, tuple[int, Check]] = {}
     for check in checks:
-        if _is_left_out(subject, check):
+        is_native = _is_native(subject, check)
+        if check.suite in _LEFT_OUT or not (is_native or check.suite in _OF_DERIVED_OPS):
             continue
-        by_dtype = check.dtype if check.suite == "values" else None
+        by_dtype = check.dtype if is_native and check.suite == "values" else None
         key = (check.suite, check.op, by_dtype) if check.op else check.name
         preference = _preference(check)
         if key not in chosen or preference > chosen[key][0]:
@@ -126,27 +127,25 @@ def _with_few_shapes(subject: Subject, checks: Iterable[Check]) -> Iterator[Chec
     yield from [check for _, check in chosen.values()]
 
 
-def _is_left_out(subject: Subject, check: Check) -> bool:
-    """Whether a check is of all shapes, or about what core does with an op made of others."""
-    if check.suite in _OF_ALL_SHAPES:
-        return True
+def _is_native(subject: Subject, check: Check) -> bool:
+    """Whether a check is about no op, or one of the backend, or a public function."""
     if check.op not in REGISTRY or SUITES[check.suite].of_functions:
-        return False
-    is_native = subject.table.origin(REGISTRY[check.op]) == "native"
-    return not is_native and check.suite not in _OF_DERIVED_OPS
+        return True
+    return subject.table.origin(REGISTRY[check.op]) == "native"
 
 
 def _preference(check: Check) -> int:
     """How much the sample of a check is like those of other ops."""
     samples = SAMPLES[check.op].samples if check.op in SAMPLES else ()
     notes = (check.note, check.note.rpartition(", ")[0])
+    preference = 0
     for one in samples:
         if one.note in notes:
             shapes = [operand.shape for operand in one.operands if isinstance(operand, np.ndarray)]
-            if shapes and shapes[0] == _COMMON_SHAPE:
-                return 2
-            return int(bool(shapes) and len(shapes[0]) > 1 and 0 not in shapes[0])
-    return 0
+            if shapes and len(shapes[0]) > 1 and 0 not in shapes[0]:
+                preference = 4 if shapes[0] == _COMMON_SHAPE else 2
+            break
+    return preference + int(check.dtype is float32)
 
 
 def distinct_calls(op: str, results: Iterable[Result]) -> int:
