@@ -355,6 +355,8 @@ class Dispatch(
         shown = given if has_quantized(operands) else metas
         operation = _operation_of(failure, definition, definition.describe(shown, attrs))
         if isinstance(failure, BurnError):
+            if isinstance(failure, OutOfRangeError):  # a router has named it already
+                failure.operation = operation
             failure.operation = public_operation(failure.operation) or operation
             raise failure.with_traceback(None) from failure.__cause__
         if not (is_busy(failure) or device.hardware.backend.because_of_settings(failure)):

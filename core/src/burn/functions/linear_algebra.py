@@ -168,7 +168,9 @@ def _axes_of_both(
         count = as_integer(axes, "axes", "tensordot")
         if not 0 <= count <= min(rank1, rank2):
             raise AxisError(
-                f"{count} axes of tensors with {rank1} and {rank2}", operation="tensordot"
+                f"axes is {shown_value(count)} for tensors with {rank1} and {rank2} axes",
+                hint="Use a number from 0 to the smaller one",
+                operation="tensordot",
             )
         return range(rank1 - count, rank1), range(count)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import itertools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 
@@ -257,6 +258,12 @@ def tile(x: Tensor, repetitions: int | tuple[int, ...], /) -> Tensor:
         raise ArgumentError(
             f"repetitions are {shown_value(counts)}", hint="None is negative", operation="tile"
         )
+    if x.size * math.prod(counts) >= 2**63:
+        raise ShapeError(
+            f"{shown_value(counts)} repetitions of {x.size} elements",
+            hint="Make fewer than 2**63 elements",
+            operation="tile",
+        )
     counts = (1,) * (rank - len(counts)) + counts
     shape = (1,) * (len(counts) - rank) + x.shape
     pairs = list(zip(counts, shape, strict=True))
@@ -379,7 +386,7 @@ def split(
     sections = as_integer(indices_or_sections, "indices_or_sections", "split", least=1)
     if length % sections:
         raise ArgumentError(
-            f"an axis of length {length} has no {sections} equal parts",
+            f"an axis of length {length} has no {shown_value(sections)} equal parts",
             hint="chunk makes the last part shorter",
             operation="split",
         )

@@ -10,7 +10,15 @@ from burn.functions.creation import arange, ones, zeros, zeros_like
 from burn.functions.manipulation import concat, flip, reshape
 from burn.functions.normalize import as_flag, as_float, rank_of
 from burn.functions.quantization import numbers_of
-from burn.functions.real_fourier import ComplexPair, Norm, cfft, icfft, irfft, rfft
+from burn.functions.real_fourier import (
+    MAX_LENGTH,
+    ComplexPair,
+    Norm,
+    cfft,
+    icfft,
+    irfft,
+    rfft,
+)
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer
 
@@ -215,7 +223,7 @@ class _Plan(NamedTuple):
     def of(
         cls, n_fft: int, hop_length: int | None, win_length: int | None, operation: str
     ) -> _Plan:
-        length = as_integer(n_fft, "n_fft", operation, least=1)
+        length = as_integer(n_fft, "n_fft", operation, least=1, most=MAX_LENGTH)
         hop = max(length // 4, 1) if hop_length is None else hop_length
         window_length = length if win_length is None else win_length
         window_length = as_integer(window_length, "win_length", operation, least=1)

@@ -24,12 +24,12 @@ from burn.dispatch import (
     call_of,
     dtype_with_number,
     join_trace,
-    to_scalar,
 )
 from burn.errors import AutodiffError, OperandTypeError, ShapeError, UnsupportedOpError
 from burn.functions import calls
 from burn.functions._quantized_storage import stored_as
 from burn.functions.common import dispatch
+from burn.functions.normalize import as_scalar
 from burn.ops import REGISTRY
 from burn.ops.quantized_primitive import is_quantized
 
@@ -377,7 +377,7 @@ def _assign_in_place(root: Tensor, x: Tensor, value: Tensor | Scalar, slices: Sl
             return False
         source = value.primitive
     elif dtype_with_number(tensor_type.dtype, value, device) is tensor_type.dtype:
-        source = to_scalar(value, tensor_type.dtype)
+        source = as_scalar(value, tensor_type.dtype, "indexing")
     else:
         return False
     views = _live_views(root)

@@ -12,6 +12,7 @@ from burn.errors import ArgumentError, ShapeError
 from burn.ops._sliding_windows import SlidingAttributes, Windows
 from burn.ops.shapes import check_shape
 from burn.ops.signature import Integer, Pairs, Shape, Sizes
+from burn.public_calls import shown_value
 
 __all__ = [
     "ConvAttributes",
@@ -172,7 +173,7 @@ def conv_transpose_geometry(
         if not 0 <= extra < step:
             raise ArgumentError(
                 f"output_padding is {extra} along axis {number} where the stride is {step}",
-                hint="It is at least 0 and less than the stride",
+                hint="It is at least 0 and less than the stride; burn.pad makes the result longer",
             )
         length = (count - 1) * step - before - after + spread * (kernel - 1) + extra + 1
         if length < 1:
@@ -283,10 +284,10 @@ def _check_numbers(kernel: Sizes, stride: Sizes, padding: Pairs, dilation: Sizes
 
 def _per_group(channels: int, groups: int, name: str) -> int:
     if groups < 1:
-        raise ArgumentError(f"groups is {groups}", hint="Use 1 or more")
+        raise ArgumentError(f"groups is {shown_value(groups)}", hint="Use 1 or more")
     if channels % groups:
         raise ShapeError(
-            f"{channels} channels {name} are no multiple of {groups} groups",
+            f"{channels} channels {name} are no multiple of {shown_value(groups)} groups",
             hint="Each group has equally many",
         )
     return channels // groups

@@ -89,6 +89,8 @@ def _failing_matrix(function: Callable[..., Any], stacks: Sequence[Array]) -> tu
 
 def hermitian(x: Array) -> Array:
     """The mean of matrices and their transposes, which are conjugated if they are complex."""
+    if x.shape[-1] != x.shape[-2]:  # a column would broadcast
+        raise ValueError("the matrices are not square")
     half: Array = x * x.dtype.type(0.5)
     return half + half.swapaxes(-1, -2).conj()
 

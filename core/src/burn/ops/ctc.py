@@ -29,6 +29,7 @@ from burn.ops.signature import (
     Primitive,
 )
 from burn.ops.table import OpTable
+from burn.public_calls import shown_value
 
 LOG_ZERO: Final = -1e30
 """Logarithm of the probability 0. Sums over millions of frames stay finite in float32."""
@@ -308,6 +309,6 @@ def check_ctc(
             )
     if not 0 <= blank < shape[2]:
         raise ArgumentError(
-            f"blank is {blank}, and there are {shape[2]} classes",
+            f"blank is {shown_value(blank)}, and there are {shape[2]} classes",
             hint=f"Use a class from 0 to {shape[2] - 1}",
         )

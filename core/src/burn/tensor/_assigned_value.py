@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burn.dispatch import DispatchTensor, as_python, to_scalar
+from burn.dispatch import DispatchTensor, as_python
 from burn.errors import OperandTypeError, ShapeError
 from burn.functions.creation import asarray, full
+from burn.functions.normalize import as_scalar
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -29,11 +31,11 @@ def value_tensor(x: Tensor, value: Any) -> Tensor:
         if not (x.dtype.is_float or x.dtype.is_integer or x.dtype.is_bool):
             return asarray(number, dtype=x.dtype, device=x.device)
         raise OperandTypeError(
-            f"{number!r} cannot be assigned to elements of {x.dtype}",
+            f"{shown_value(number)} cannot be assigned to elements of {x.dtype}",
             hint="Convert the tensor with .astype(), or the number",
             operation="indexing",
         )
-    return full((), to_scalar(number, x.dtype), dtype=x.dtype, device=x.device)
+    return full((), as_scalar(number, x.dtype, "indexing"), dtype=x.dtype, device=x.device)
 
 
 def broadcast_value(value: Tensor, shape: Shape) -> Tensor:

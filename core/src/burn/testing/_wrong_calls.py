@@ -25,6 +25,7 @@ from burn.errors import BurnError
 from burn.functions.common import dispatch
 from burn.testing._check import Failure
 from burn.testing._function_calls import Trial, flat, main_kind, tried_dtypes
+from burn.testing._hint_names import unknown_names
 from burn.testing.function_samples import (
     FunctionCall,
     FunctionSamples,
@@ -265,6 +266,7 @@ class _Outcome:
     text: str = ""
     is_burns: bool = False
     is_of_signature: bool = False
+    hint: str = ""
 
 
 def mutated_calls(samples: FunctionSamples) -> Iterator[MutatedCall]:
@@ -349,8 +351,10 @@ def _outcome(trial: Trial, arguments: Sequence[Any], keywords: dict[str, Any]) -
             for one in flat(trial.made(arguments, keywords)):
                 if isinstance(one, burn.Tensor):
                     dispatch.to_data(one)
+            trial.device.sync()  # of a write to an argument
     except BurnError as error:
-        return _Outcome(type(error).__name__, _neutral(str(error), trial.device), is_burns=True)
+        text = _neutral(str(error), trial.device)
+        return _Outcome(type(error).__name__, text, is_burns=True, hint=error.hint)
     except Exception as error:  # noqa: BLE001 — what it raises is what is tested
         of_signature = isinstance(error, TypeError) and _SIGNATURE.search(str(error)) is not None
         text = _neutral(str(error), trial.device)
@@ -382,6 +386,9 @@ def _complaint(name: str, found: _Outcome) -> str:
     for phrase in _FORBIDDEN:
         if phrase in found.text:
             return f"the message says {phrase!r}: {said}"
+    unknown = unknown_names(found.hint)
+    if unknown:
+        return f"the hint names {', '.join(unknown)}, which is not there: {said}"
     head = re.match(r"[\w.]+(?=[(:])", found.text)
     named = head.group() if head else ""
     if named.rpartition(".")[2] not in _names(name):

@@ -264,6 +264,8 @@ def _check(*matrices: Tensor) -> None:
 
 def _hermitian(x: Tensor) -> Tensor:
     _check(x)
+    if x.shape[-1] != x.shape[-2]:  # a column would broadcast
+        raise ValueError("the matrices are not square")
     half = x * 0.5
     return half + torch.conj_physical(half.transpose(-1, -2))
 

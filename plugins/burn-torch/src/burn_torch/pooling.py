@@ -98,7 +98,7 @@ class PoolingOps(TorchOps):
         """`torch.nn.functional.avg_pool2d` or 3d."""
         plan = pool_windows(tuple(x.shape), **attributes)
         both = _symmetric(x, attributes["padding"])
-        if both is None:
+        if both is None or _is_short(tuple(x.shape), attributes["kernel_size"]):
             return self.decomposed("avg_pool", x, count_include_pad=count_include_pad, **attributes)
         rows = _with_channels(x, len(plan))
         output = _AVG[max(len(plan), 2)](
@@ -122,7 +122,7 @@ class PoolingOps(TorchOps):
         plan = pool_windows(input_size, **attributes)
         check_pooled(tuple(g.shape), input_size, plan)
         both = _symmetric(g, attributes["padding"])
-        if both is None:
+        if both is None or _is_short(input_size, attributes["kernel_size"]):
             return self.decomposed(
                 "avg_pool_grad",
                 g,
@@ -204,6 +204,12 @@ def _symmetric(x: Tensor, padding: Pairs) -> Sizes | None:
     if len(padding) > 3 or not x.numel() or any(before != after for before, after in padding):
         return None
     return tuple([before for before, _ in padding])
+
+
+def _is_short(shape: Sizes, kernel: Sizes) -> bool:
+    """Whether torch's means of three axes refuse a tensor: one is shorter than the windows."""
+    pairs = zip(reversed(shape), reversed(kernel), strict=False)
+    return len(kernel) == 3 and any(length < size for length, size in pairs)
 
 
 def _with_channels(x: Tensor, count: int) -> Tensor:

@@ -86,7 +86,12 @@ for _axes, _x in _SPATIAL.items():
     )
     _functional(f"adaptive_avg_pool{_axes}d", call("to two", _x, 2))
     _functional(f"adaptive_max_pool{_axes}d", call("to two", _x, 2))
-    _functional(f"avg_pool{_axes}d", call("twos", _x, 2), call("padded", _x, 3, 2, 1))
+    _functional(
+        f"avg_pool{_axes}d",
+        call("twos", _x, 2),
+        call("padded", _x, 3, 2, 1),
+        call("shorter than windows", floats(1, 2, *(1, 3, 1)[:_axes]), 3, 2, 1),
+    )
     for _name in (f"max_pool{_axes}d", f"max_pool{_axes}d_with_indices"):
         _functional(_name, call("twos", _x, 2), call("padded", _x, 3, 2, 1))
     _functional(f"dropout{_axes}d", call("half", _x, 0.5), transforms=False)

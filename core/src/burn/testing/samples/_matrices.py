@@ -20,6 +20,7 @@ from burn.testing.op_samples import Array, ErrorSample, Sample, error, sample
 NOT_SQUARE: Final[list[ErrorSample]] = [
     error("a vector", ShapeError, floats(3)),
     error("not square", ShapeError, floats(2, 3)),
+    error("a column", ShapeError, floats(3, 1)),
 ]
 """What an op of square matrices refuses."""
 

@@ -1,0 +1,65 @@
+"""Hints of errors name what there is."""
+
+import ast
+from pathlib import Path
+
+import burn
+from burn.testing._hint_names import unknown_names
+
+CORE = Path(burn.__file__).parent
+
+ELSEWHERE = {
+    "burn_backends": "a function that a plugin has",
+    "copy_context": "of contextvars",
+    "filled": "of masked arrays of NumPy",
+    "flatnonzero": "of NumPy",
+    "shuffle": "of datasets of Hugging Face",
+}
+"""Names in hints that are not burn's, and whose they are."""
+
+
+def hints():
+    """Every hint in the code of burn, and where it stands; values in f-strings are left out."""
+    for path in sorted(CORE.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        constants = {
+            ast.unparse(target): node.value
+            for node in tree.body
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None
+            for target in getattr(node, "targets", None) or [node.target]
+        }
+        for node in ast.walk(tree):
+            for one in node.keywords if isinstance(node, ast.Call) else ():
+                if one.arg == "hint":
+                    yield f"{path.relative_to(CORE)}:{node.lineno}", text_of(one.value, constants)
+
+
+def text_of(node, constants):
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    if isinstance(node, ast.JoinedStr):
+        return "".join([text_of(one, constants) for one in node.values])
+    if isinstance(node, ast.BinOp):
+        return text_of(node.left, constants) + text_of(node.right, constants)
+    if isinstance(node, ast.IfExp):
+        return f"{text_of(node.body, constants)}; {text_of(node.orelse, constants)}"
+    if isinstance(node, ast.Name) and node.id in constants:
+        return text_of(constants[node.id], {})
+    return ""
+
+
+def test_a_hint_names_only_what_there_is():
+    found = [
+        f"{where}: {name}"
+        for where, text in hints()
+        for name in unknown_names(text)
+        if name not in ELSEWHERE
+    ]
+    assert found == []
+
+
+def test_a_name_that_is_not_there_is_noticed():
+    assert unknown_names("Use burn.where, burn.no_such or .astype()") == ["burn.no_such"]
+    assert unknown_names("Call x.detached(), or .dequantise()") == ["detached", "dequantise"]
+    assert unknown_names("burn.nn.functional.relux() is for that") == ["burn.nn.functional.relux"]
+    assert sum(1 for _ in hints()) > 700
