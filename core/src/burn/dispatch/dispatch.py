@@ -355,9 +355,7 @@ class Dispatch(
         shown = given if has_quantized(operands) else metas
         operation = _operation_of(failure, definition, definition.describe(shown, attrs))
         if isinstance(failure, BurnError):
-            if isinstance(failure, OutOfRangeError):  # a router has named it already
-                failure.operation = operation
-            failure.operation = public_operation(failure.operation) or operation
+            failure.operation = _named(failure) or operation
             raise failure.with_traceback(None) from failure.__cause__
         if not (is_busy(failure) or device.hardware.backend.because_of_settings(failure)):
             failure.__suppress_context__ = True
@@ -373,6 +371,11 @@ class Dispatch(
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
             fail(device, error, operation)
         return _wrap_all(self, result, device)
+
+
+def _named(failure: BurnError) -> str:
+    """What an error names itself; an index out of range is named by the call alone."""
+    return "" if isinstance(failure, OutOfRangeError) else public_operation(failure.operation)
 
 
 def _operation_of(failure: Exception, definition: Op, described: str) -> str:
