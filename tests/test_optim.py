@@ -397,6 +397,7 @@ OPTIMIZERS = {
     "lion": lambda *p, **o: optim.Lion(*p, **o),
     "lamb": lambda *p, **o: optim.Lamb(*p, **o),
     "adafactor": lambda *p, **o: optim.Adafactor(*p, **o),
+    "adamw8bit": lambda *p, **o: optim.AdamW8bit(*p, block_size=5, least_size=4, **o),
 }
 
 
@@ -975,11 +976,53 @@ def test_adafactor_keeps_a_row_and_a_column_of_a_matrix_alone():
         optimizer.load_state_dict(state)
 
 
-@pytest.mark.parametrize("kind", [optim.Lamb, optim.Adafactor])
-def test_steps_with_norms_are_compiled_with_the_number_of_the_step(kind):
+def test_moments_in_8_bits_are_near_those_of_floats():
     net, x = net_and_input()
     other = copy.deepcopy(net)
-    plain, compiled = kind(net, 0.1), kind(other, 0.1)
+    exact, coded = optim.AdamW(net, 0.01), optim.AdamW8bit(other, 0.01, least_size=0)
+    for _ in range(20):
+        for one, optimizer in ((net, exact), (other, coded)):
+            optimizer.step(loss_at(one, x).backward())
+    moved = 0.0
+    for mine, theirs, first in zip(
+        other.parameters(), net.parameters(), net_and_input()[0].parameters(), strict=True
+    ):
+        change = theirs.detach().numpy() - first.detach().numpy()
+        error = np.abs(mine.detach().numpy() - theirs.detach().numpy())
+        assert error.max() < 0.1 * np.abs(change).max()
+        moved = max(moved, np.abs(change).max())
+    assert moved > 0.05
+
+
+def test_moments_in_8_bits_take_a_byte_an_element_where_there_are_many():
+    device = burn.Device("cpu").autodiff()
+    net = nn.Linear(100, 90, device=device)
+    optimizer = optim.AdamW8bit(net, block_size=256)
+    optimizer.step((net(burn.ones((2, 100), device="cpu")) ** 2).mean().backward())
+    state = optimizer.state_dict()
+    codes = [
+        value for name, value in state.items() if name.startswith("weight.") and "codes" in name
+    ]
+    scales = [
+        value for name, value in state.items() if name.startswith("weight.") and "scal" in name
+    ]
+    assert [(one.shape, one.dtype) for one in codes] == [((36, 256), burn.uint8)] * 2
+    assert [(one.shape, one.dtype) for one in scales] == [((36, 1), burn.float32)] * 2
+    assert state["bias.first_codes"].shape == (0,)
+    assert state["bias.first_scales"].shape == (90,)
+    net.astype("float64")
+    optimizer.step((net(burn.ones((2, 100), dtype="float64", device="cpu")) ** 2).mean().backward())
+    state = optimizer.state_dict()
+    assert state["weight.first_codes"].dtype is burn.uint8
+    assert state["weight.first_scales"].dtype is burn.float64
+
+
+@pytest.mark.parametrize("kind", [optim.Lamb, optim.Adafactor, optim.AdamW8bit])
+def test_steps_of_several_ops_are_compiled_with_the_number_of_the_step(kind):
+    net, x = net_and_input()
+    other = copy.deepcopy(net)
+    options = {"least_size": 4} if kind is optim.AdamW8bit else {}
+    plain, compiled = kind(net, 0.1, **options), kind(other, 0.1, **options)
 
     @burn.compile
     def step(x):

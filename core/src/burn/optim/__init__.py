@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from burn.optim.adafactor import *
     from burn.optim.adagrad import *
     from burn.optim.adam import *
+    from burn.optim.adamw8bit import *
     from burn.optim.adan import *
     from burn.optim.averaging import *
     from burn.optim.clipping import *
@@ -31,6 +32,7 @@ _FAMILIES: Final = {
     "adafactor": ("Adafactor",),
     "adagrad": ("Adagrad", "RMSprop"),
     "adam": ("Adam", "AdamW"),
+    "adamw8bit": ("AdamW8bit",),
     "adan": ("Adan",),
     "averaging": ("ExponentialMovingAverage",),
     "clipping": ("clip_by_global_norm", "clip_by_value"),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.dispatch import DispatchTensor
+from burn.dtype import uint8
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.creation import asarray
 from burn.ops.arguments import as_integer
@@ -126,4 +127,5 @@ def as_value(
             hint="Load the state into an optimizer of the same parameters",
             operation=operation,
         )
-    return plain(value).to_device(device).astype(x.dtype)
+    moved = plain(value).to_device(device)
+    return moved if moved.dtype is uint8 else moved.astype(x.dtype)  # codes are bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from burn.devices import AUTODIFF, outside_of_traces
+from burn.dtype import uint8
 from burn.errors import AutodiffError, DTypeError, ShapeError
 from burn.functions.common import dispatch
 from burn.functions.normalize import check_tensor
@@ -89,12 +90,16 @@ def converted(value: Tensor, x: Tensor) -> Tensor:
 
 
 def follow(kept: Tensor, x: Tensor) -> None:
-    """Bring what is kept of a parameter to the device and dtype that the parameter has now."""
+    """Bring what is kept of a parameter to the device and dtype that the parameter has now.
+
+    Codes, which are bytes, stay what they are.
+    """
     device = x.device.untraced.hardware
-    if kept.dtype is x.dtype and kept.device.untraced is device:
+    dtype = uint8 if kept.dtype is uint8 else x.dtype
+    if kept.dtype is dtype and kept.device.untraced is device:
         return
     if kept.device.is_traced:  # in the running trace, which has used it before
-        rebind(kept, kept.astype(x.dtype))
+        rebind(kept, kept.astype(dtype))
         return
     with outside_of_traces():  # a program runs on one device, so it does not move tensors
-        rebind(kept, kept.to_device(device).astype(x.dtype))
+        rebind(kept, kept.to_device(device).astype(dtype))
