@@ -393,15 +393,9 @@ def refused_call_on(subject: Subject, samples: OpSamples, refused: ErrorSample) 
         return float32 if dtype.is_float else subject.index_dtype
 
     call = _refused_call(samples, refused)
-    given = call.operands
     call.operands = tuple(
         map_arrays(lambda one: one.astype(held(DType.of(one.dtype)).numpy), call.operands)
     )
-    if any(
-        isinstance(one, np.ndarray) and one.dtype.kind in "iu" and not np.array_equal(one, other)
-        for one, other in zip(given, call.operands, strict=True)
-    ):
-        return None  # the device has no such index
     call.attributes = {
         name: held(value) if isinstance(value, DType) else value
         for name, value in call.attributes.items()

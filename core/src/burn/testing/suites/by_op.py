@@ -92,7 +92,7 @@ def _quick(dtypes: list[DType], number: int = 0) -> list[DType]:
 
 def _errors(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
     for samples in table:
-        for refused in [*samples.errors, *_far_away(samples)]:
+        for refused in [*samples.errors, *_far_away(subject, samples)]:
             yield Check(
                 "errors",
                 samples.op.name,
@@ -115,14 +115,18 @@ _FAR: Final = (1 << 31, 1 << 32, -(1 << 32) - 1, (1 << 40) + 1, (1 << 63) - 1, -
 """Indices that are in range again where a library keeps some of their bits."""
 
 
-def _far_away(samples: OpSamples) -> Iterator[ErrorSample]:
+_FAR_OF_INT32: Final = ((1 << 31) - 1, -(1 << 31))
+"""The farthest where there is no int64."""
+
+
+def _far_away(subject: Subject, samples: OpSamples) -> Iterator[ErrorSample]:
     """A call with an index out of range, with one that is far out of range."""
     for refused in samples.errors:
         if refused.in_data and refused.expected is OutOfRangeError:
             specs = list(samples.op.operands.values())
             for number, operand in enumerate(refused.operands):
                 if not specs[number].promotes and getattr(operand, "dtype", None) == np.int64:
-                    for index in _FAR:
+                    for index in _FAR if subject.supports(int64) else _FAR_OF_INT32:
                         far = operand.copy()
                         far.reshape(-1)[np.argmax(np.abs(far))] = index
                         operands = (
