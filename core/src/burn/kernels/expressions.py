@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from burn.dtype import DType, Kind, bool_
+from burn.kernels.decomposed_text import text_of_decomposition
 from burn.kernels.functions import FUNCTIONS
 from burn.kernels.kernel import Apply, Literal, Node
 from burn.ops import REGISTRY, Op, Tag
@@ -144,6 +145,11 @@ TEXTS: Final[dict[str, str | dict[Kind, str]]] = {
 """By the name of the op, with that of its choice if it has one; for all kinds of dtypes that the op
 takes, or for each kind."""
 
+DECOMPOSED: Final = frozenset(
+    {"erfc", "erfinv", "lgamma", "digamma", "i0", "i1", "sinc"},
+)
+"""Ops whose decompositions are their expressions: long series."""
+
 HELPERS: Final[dict[str, tuple[tuple[str, ...], str]]] = {
     # (1 + tanh(y)) / 2 is sigmoid(2 y), which is exact where it is small.
     "gelu_gate": (("x",), "sigmoid(x * (1 + 0.044715 * x * x) * 1.5957691216057308)"),
@@ -153,10 +159,7 @@ HELPERS: Final[dict[str, tuple[tuple[str, ...], str]]] = {
 WITHOUT_EXPRESSION: Final[dict[str, str]] = {
     "complex": "its result is complex",
     "nextafter": "its steps depend on the format of the dtype; its decomposition has them",
-    **dict.fromkeys(
-        ("erfc", "erfinv", "lgamma", "digamma", "polygamma", "i0", "i1", "sinc"),
-        "its series are long; its decomposition has them, and fuses",
-    ),
+    "polygamma": "its number of terms depends on its order; its decomposition has them",
 }
 """Elementwise ops without an expression, and the reason."""
 
@@ -475,6 +478,8 @@ def expression(name: str, kind: Kind, choice: str | None = None) -> Expression |
     text = TEXTS.get(name)
     if isinstance(text, dict):
         text = next((one for kinds, one in text.items() if kind in kinds), None)
+    elif name in DECOMPOSED:
+        text = text_of_decomposition(name) if kind == _FLOAT else None
     elif text is None and name in FUNCTIONS:
         text = f"{name}({', '.join(op.operands)})" if kind in FUNCTIONS[name].kinds else None
     takes = [one.kinds for one in op.operands.values() if one.promotes]

@@ -171,6 +171,13 @@ class ElementwiseOps(ComplexOps):
     heaviside = _expression_method("heaviside")
     trunc_divide = _expression_method("trunc_divide")
     lerp = _expression_method("lerp")
+    erfc = _expression_method("erfc")
+    erfinv = _expression_method("erfinv")
+    lgamma = _expression_method("lgamma")
+    digamma = _expression_method("digamma")
+    i0 = _expression_method("i0")
+    i1 = _expression_method("i1")
+    sinc = _expression_method("sinc")
 
     def cast(self, x: Buffer, *, dtype: DType) -> Buffer:
         """Convert in one kernel; return `x` itself where it has the dtype."""

@@ -88,6 +88,8 @@ _GROUPS: Final = {
     "acosh atanh erf exp2 rsqrt cbrt logit",
     "activations": "atan2 hypot logaddexp sigmoid log_sigmoid silu mish tanhshrink softplus elu "
     "gelu.none gelu.tanh gelu_grad.none gelu_grad.tanh binary_cross_entropy xlogy",
+    # Long series, each a kernel of its own.
+    **{name: name for name in ("erfc", "erfinv", "lgamma", "digamma", "i0", "i1", "sinc")},
 }
 
 _COMPLEX_ONLY: Final = ("conj", "complex")
