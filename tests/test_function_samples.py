@@ -9,14 +9,12 @@ import pytest
 from burn import Device, namespace
 from burn.errors import ArgumentError, BurnError, ShapeError
 from burn.testing import Failure, Subject
-from burn.testing._function_calls import check_function
-from burn.testing._function_gradients import (
+from burn.testing.arrays import floats
+from burn.testing.function_checks import check_function
+from burn.testing.function_gradients import (
     check_function_gradients,
     check_function_second_gradients,
 )
-from burn.testing._function_transforms import check_function_batched
-from burn.testing._wrong_calls import check_mutated_calls, check_wrong_call, mutated_calls
-from burn.testing.arrays import floats
 from burn.testing.function_samples import (
     FUNCTIONS,
     FunctionSamples,
@@ -25,6 +23,8 @@ from burn.testing.function_samples import (
     public_function,
     wrong,
 )
+from burn.testing.function_transforms import check_function_batched
+from burn.testing.wrong_calls import check_mutated_calls, check_wrong_call, mutated_calls
 
 NAMESPACES = (
     *("", "linalg", "fft", "signal", "random", "nn.functional", "nn.init", "optim"),

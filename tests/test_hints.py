@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 import burn
-from burn.testing._hint_names import unknown_names
+from burn.testing.hint_names import unknown_names
 
 CORE = Path(burn.__file__).parent
 
@@ -48,7 +48,7 @@ def text_of(node, constants):
     return ""
 
 
-def test_a_hint_names_only_what_there_is():
+def test_ahint_names_only_what_there_is():
     found = [
         f"{where}: {name}"
         for where, text in hints()

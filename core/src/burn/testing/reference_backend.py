@@ -56,28 +56,59 @@ class NumpyBackend(ArrayBackend):
         return np.errstate(all="ignore")
 
 
-class _TwoDevices(NumpyBackend):
-    """A backend with another device, whose tensors do not mix with those of the first."""
+_WITHOUT: Final = {
+    "numpy": (),
+    "no_float64": ("float64",),
+    "no_64bit": ("float64", "int64", "uint64"),
+}
+"""The dtypes that devices of a type have not."""
+
+
+class _Devices(NumpyBackend):
+    """A backend with two devices of each type, whose tensors do not mix."""
 
     def device_count(self, type_id: int) -> int:
-        """Two of the only type."""
-        return 2 if type_id == 0 else 0
+        """Two of each type."""
+        return 2 if type_id < len(_WITHOUT) else 0
+
+    def dtype_usage(self, device: DeviceId, dtype: DType) -> DTypeUsage:
+        """Everything, or nothing, with a dtype, as the type of the device has it."""
+        if dtype.name in list(_WITHOUT.values())[device.type_id]:
+            return DTypeUsage.NONE
+        return super().dtype_usage(device, dtype)
 
 
 _SPEC: Final = BackendSpec(
     name="reference",
-    load=_TwoDevices,
-    probe=lambda: [DeviceInfo(type="numpy", index=index, hardware="NumPy") for index in range(2)],
-    device_types=("numpy",),
+    load=_Devices,
+    probe=lambda: [
+        DeviceInfo(type=name, index=index, hardware="NumPy")
+        for name in _WITHOUT
+        for index in range(2)
+    ],
+    device_types=tuple(_WITHOUT),
     api_version=(0, 1),
 )
 
 
 @functools.cache
-def reference_devices() -> tuple[Device, Device]:
+def reference_devices(like: Device | None = None) -> tuple[Device, Device]:
     """Two devices of a `NumpyBackend` as users know them; ``Device.enumerate()`` lists neither.
 
-    Other devices are compared with the first in how they treat wrong calls.
+    Other devices are compared with the first in how they treat wrong calls. It has no 64-bit dtypes
+    where the device that it is to be `like` has none.
     """
+    _build_in()
+    name = f"reference/{_type_like(like)}"
+    return Device(f"{name}:0"), Device(f"{name}:1")
+
+
+@functools.cache
+def _build_in() -> None:
     registry.build_in(_SPEC)
-    return Device("reference:0"), Device("reference:1")
+
+
+def _type_like(device: Device | None) -> str:
+    if device is None or device.supports_dtype("float64"):
+        return "numpy"
+    return "no_float64" if device.supports_dtype("int64") else "no_64bit"

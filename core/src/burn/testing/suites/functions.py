@@ -8,14 +8,14 @@ from typing import Any, Final
 import burn.testing.functions  # noqa: F401 — importing it is what fills the table of samples
 from burn.dtype import float32, float64
 from burn.testing._check import Check
-from burn.testing._function_calls import check_function, main_kind, tried_dtypes
-from burn.testing._function_gradients import (
+from burn.testing._gradients import gradient_dtype
+from burn.testing.function_checks import check_function, main_kind, tried_dtypes
+from burn.testing.function_gradients import (
     check_function_gradients,
     check_function_second_gradients,
     has_gradient,
 )
-from burn.testing._function_transforms import check_function_batched, check_function_compiled
-from burn.testing._gradients import gradient_dtype
+from burn.testing.function_transforms import check_function_batched, check_function_compiled
 from burn.testing.subject import Subject
 from burn.testing.suites.suite import Suite, named_check
 

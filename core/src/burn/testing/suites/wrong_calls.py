@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import burn.testing.functions  # noqa: F401 — importing it is what fills the table of samples
 from burn.testing._check import Check
-from burn.testing._wrong_calls import check_mutated_calls, check_wrong_call
 from burn.testing.subject import Subject
 from burn.testing.suites.suite import Suite, named_check
+from burn.testing.wrong_calls import check_mutated_calls, check_wrong_call
 
 __all__ = ["SUITES"]
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from burn import namespace as burn
 from burn.dtype import DType
-from burn.testing._function_calls import Trial, expect_near, flat, read
+from burn.testing.function_checks import Trial, expect_near, flat, read
 from burn.testing.function_samples import FunctionCall, FunctionSamples, arrays_in
 from burn.testing.op_samples import Array
 from burn.testing.subject import Subject

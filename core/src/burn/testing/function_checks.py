@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -38,6 +39,7 @@ __all__ = [
     "flat",
     "main_kind",
     "read",
+    "reference_subject",
     "tried_dtypes",
 ]
 
@@ -259,7 +261,7 @@ def _check_dtype(what: str, trial: Trial, actual: Array, expected: Array) -> Non
 
 def _compare_backends(trial: Trial, found: list[Any]) -> None:
     """Compare with the results of the reference device, where it has the dtypes."""
-    reference = _reference_subject()
+    reference = reference_subject(trial)
     if not _can(reference, trial.samples, trial.one, trial.dtype):
         return
     other = Trial(reference, trial.samples, trial.one, trial.dtype)
@@ -296,13 +298,14 @@ def expect_near(what: str, actual: Array, expected: Array) -> None:
         raise Failure(f"{what}: {text}")
 
 
-_subjects: Final[list[Subject]] = []
+def reference_subject(trial: Trial) -> Subject:
+    """The device of NumPy that the results and errors of a trial are compared with."""
+    return _subject_of(reference_devices(trial.device.hardware)[0])
 
 
-def _reference_subject() -> Subject:
-    if not _subjects:
-        _subjects.append(Subject.of(reference_devices()[0]))
-    return _subjects[0]
+@functools.cache
+def _subject_of(device: Device) -> Subject:
+    return Subject.of(device)
 
 
 def flat(result: Any) -> list[Any]:

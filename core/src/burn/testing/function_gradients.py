@@ -10,9 +10,9 @@ import numpy as np
 from burn import namespace as burn
 from burn.dtype import float32, float64
 from burn.testing._check import Failure
-from burn.testing._function_calls import Trial, flat, main_kind
 from burn.testing._gradients import gradient_dtype
 from burn.testing.arrays import floats
+from burn.testing.function_checks import Trial, flat, main_kind
 from burn.testing.function_samples import FunctionCall, FunctionSamples, arrays_in
 from burn.testing.op_samples import Array
 from burn.testing.subject import Subject

@@ -27,7 +27,7 @@ def unknown_names(hint: str) -> list[str]:
 
     Examples
     --------
-    >>> from burn.testing._hint_names import unknown_names
+    >>> from burn.testing.hint_names import unknown_names
     >>> unknown_names("Use burn.where, .astype() or burn.nn.functional.no_such(); call detached()")
     ['burn.nn.functional.no_such', 'detached']
     """

@@ -24,14 +24,14 @@ from burn.dtype import DType
 from burn.errors import BurnError
 from burn.functions.common import dispatch
 from burn.testing._check import Failure
-from burn.testing._function_calls import Trial, flat, main_kind, tried_dtypes
-from burn.testing._hint_names import unknown_names
+from burn.testing.function_checks import Trial, flat, main_kind, reference_subject, tried_dtypes
 from burn.testing.function_samples import (
     FunctionCall,
     FunctionSamples,
     WrongCall,
     public_function,
 )
+from burn.testing.hint_names import unknown_names
 from burn.testing.reference_backend import reference_devices
 from burn.testing.subject import Subject
 
@@ -307,7 +307,6 @@ def check_mutated_calls(
     start, stop : int
         Which of its `mutated_calls`.
     """
-    reference = Subject.of(reference_devices()[0])
     complaints = []
     for mutated in itertools.islice(mutated_calls(samples), start, stop):
         if not mutated.is_possible(subject):
@@ -317,7 +316,8 @@ def check_mutated_calls(
         if not complaint and not found.kind and mutated.is_nonsense:
             complaint = "it was accepted"
         if not complaint and _is_comparable(samples, mutated.one, mutated.wrong.name):
-            complaint = _difference(found, mutated.outcome(reference))
+            trial = Trial(subject, samples, mutated.one, None)
+            complaint = _difference(found, mutated.outcome(reference_subject(trial)))
         if complaint:
             complaints.append(f"{mutated}: {complaint}")
     if complaints:
@@ -327,6 +327,8 @@ def check_mutated_calls(
 def check_wrong_call(subject: Subject, samples: FunctionSamples, one: WrongCall) -> None:
     """Make a call that a sample says is refused."""
     sample = FunctionCall(one.note, one.arguments, one.keywords)
+    if not tried_dtypes(subject, samples, sample):
+        return
     trial = Trial(subject, samples, sample, None)
     arguments, keywords = trial.map(trial.tensor)
     found = _outcome(trial, arguments, keywords)
@@ -337,7 +339,7 @@ def check_wrong_call(subject: Subject, samples: FunctionSamples, one: WrongCall)
         raise Failure(f"{what} raised {found.kind}, not {one.expected.__name__}: {found.text}")
     complaint = _complaint(samples.name, found)
     if not complaint and _is_comparable(samples, sample):
-        other = Trial(Subject.of(reference_devices()[0]), samples, sample, None)
+        other = Trial(reference_subject(trial), samples, sample, None)
         complaint = _difference(found, _outcome(other, *other.map(other.tensor)))
     if complaint:
         raise Failure(f"{what}: {complaint}")
@@ -364,6 +366,9 @@ def _outcome(trial: Trial, arguments: Sequence[Any], keywords: dict[str, Any]) -
 
 _LIBRARY: Final = re.compile(r"(has too little memory): .*?(?=\. Free tensors)", re.DOTALL)
 """What the library of a device says of its memory."""
+
+_DTYPES: Final = re.compile(r"(?<=\. )It has [\w, ]+")
+"""Which dtypes a device has."""
 
 _INDEX: Final = re.compile(r"index -?\d+ is out of range")
 """Of several indices that are out of range, a device may find any first."""
@@ -429,4 +434,5 @@ def _neutral(text: str, device: Device) -> str:
     for one, name in ((device.hardware, "DEVICE"), (reference_devices()[1], "OTHER")):
         text = re.sub(rf"(?<![\w/]){re.escape(one.name)}(?![\w/])", name, text)
     text = _INDEX.sub("index N is out of range", text)
+    text = _DTYPES.sub("", text)
     return _LIBRARY.sub(r"\1", text)
