@@ -112,6 +112,9 @@ _TURNS: Final = (
 _HUGE: Final[tuple[Shape, ...]] = ((70_001,), (70_001, 2), (2, 70_001))
 """More than a grid has groups along its second axis, and than 16 bits count."""
 
+_DISTINCT: Final = 997
+"""Values of a huge tensor that differ; a prime, so that no two blocks have the same."""
+
 _RANGES: Final = {
     Kind.FLOAT: np.array([-2.0, 2.0]),
     Kind.COMPLEX: np.array([-2.0 - 2.0j, 2.0 + 2.0j]),
@@ -264,6 +267,8 @@ class Draw:
 
     def like(self, values: Array, shape: Shape) -> Array:
         """Values of the kind of others, between the smallest and the largest of them."""
+        if self.sort is Sort.HUGE:
+            return np.resize(self._plain(values, (_DISTINCT,)), shape)
         return self.view(self._plain(values, shape))
 
     def _plain(self, values: Array, shape: Shape) -> Array:
@@ -354,7 +359,8 @@ def typical_sample(draw: Draw, least: int = 4) -> Sample | None:
             continue
         if all(array.size and _is_moderate(array) for array in arrays):
             found.setdefault(arrays[-1].dtype.kind + arrays[0].dtype.kind, one)
-    return draw.among(*found.values()) if found else None
+    chosen: Sample | None = draw.among(*found.values()) if found else None
+    return chosen
 
 
 def _is_moderate(array: Array) -> bool:
@@ -382,7 +388,7 @@ def with_layouts(draw: Draw) -> Sample | None:
     chosen = [one for one in draw.samples.samples if draw.kind in _kinds(one)]
     if not chosen:
         return None
-    one = draw.among(*chosen)
+    one: Sample = draw.among(*chosen)
     operands = tuple(
         [draw.view(part, repeats=False) for part in operand]
         if isinstance(operand, list)

@@ -60,7 +60,7 @@ def _shape(draw: Draw) -> Shape:
 def _last_alone(x: Array, axis: int) -> Array:
     """False but for the last one along an axis."""
     result = np.zeros(x.shape, x.dtype)
-    result[(*(slice(None),) * axis, -1)] = 1
+    np.moveaxis(result, axis, 0)[-1:] = 1
     return result
 
 

@@ -15,7 +15,8 @@ from burn.testing.op_samples import Sample, sample
 def _(draw: Draw) -> Sample | None:
     """To any factors of the size, in any order."""
     shape = draw.shape()
-    rest, lengths = math.prod(shape), []
+    rest = math.prod(shape)
+    lengths: list[int] = []
     while rest > 1 and len(lengths) < 5:
         factors = [one for one in range(2, min(rest, 2100) + 1) if rest % one == 0]
         lengths.append(draw.among(*factors[:4], rest))

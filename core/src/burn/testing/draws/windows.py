@@ -42,7 +42,8 @@ def _lengths(draw: Draw, kernel: Shape, numbers: Numbers) -> Shape:
 def _channels(draw: Draw) -> tuple[int, int, int]:
     """Groups, and channels in and out of each."""
     if draw.sort is Sort.LONG:
-        return draw.among((1, 33, 34), (1, 3, 65), (2, 17, 4), (33, 1, 1))
+        chosen: tuple[int, int, int] = draw.among((1, 33, 34), (1, 3, 65), (2, 17, 4), (33, 1, 1))
+        return chosen
     groups = 1 if draw.sort is Sort.PART else draw.among(2, 3)
     return groups, draw.among(1, 2, 3), draw.among(1, 2, 3)
 
