@@ -10,7 +10,7 @@ from burn.dtype import DType, float32
 from burn.errors import DTypeError, ShapeError
 from burn.functions import calls
 from burn.functions.common import Operand
-from burn.functions.creation import ones, zeros
+from burn.functions.creation import full_like, ones, zeros, zeros_like
 from burn.functions.elementwise import maximum
 from burn.functions.indexing import number_like
 from burn.functions.manipulation import broadcast_to
@@ -195,11 +195,13 @@ def scatter(
     part = x if region is None else x[region]
     if update == "mean":
         result = _averaged(part, indices, value, number, includes=includes)
-    else:
-        if not includes and update != "assign":
-            touched = _counts(part, indices, number) > 0
-            part = where(touched, _neutral(update, number_dtype(part)), numbers_of(part))
+    elif includes or update == "assign":
         result = calls.scatter(part, indices, value, axis=number, update=update)
+    else:
+        part = numbers_of(part)
+        start = full_like(part, _neutral(update, part.dtype))
+        combined = calls.scatter(start, indices, value, axis=number, update=update)
+        result = where(_counts(part, indices, number) > 0, combined, part)
     return result if region is None else _replaced(x, region, result)
 
 
@@ -260,15 +262,15 @@ def _averaged(x: Tensor, indices: Tensor, value: Tensor, axis: int, *, includes:
         raise DTypeError(
             "booleans have no mean", hint="Convert them with .astype()", operation="scatter"
         )
-    count = _counts(x, indices, axis)
-    touched = count > 0
     wide = float32 if dtype.is_float and dtype.itemsize < float32.itemsize else dtype
     x = numbers_of(x)
-    start = x if includes else where(touched, 0, x)
-    total = calls.scatter_add(start.astype(wide), indices, value.astype(wide), axis=axis)
+    start = x.astype(wide)
+    start = start if includes else zeros_like(start)
+    total = calls.scatter_add(start, indices, value.astype(wide), axis=axis)
+    count = _counts(x, indices, axis)
     divisor = maximum(count + 1 if includes else count, 1).astype(wide)
     mean = total // divisor if dtype.is_integer else total / divisor
-    return where(touched, mean.astype(dtype), x)
+    return where(count > 0, mean.astype(dtype), x)
 
 
 def _neutral(update: str, dtype: DType) -> float:
