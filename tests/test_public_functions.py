@@ -10,26 +10,19 @@ from burn.testing.function_samples import FUNCTIONS
 from gate import EXAMPLES, ROUTED, SUBJECTS
 
 ALIKE = ("function_transforms", "wrong_calls")
-"""Suites of what core does alike on every device: the gate tries a function on one device more."""
+"""Suites of what core does alike on every device: the gate tries them on ``cpu:0``."""
 
-
-def functions_of_subjects():
-    """On ``cpu:0`` the gate tries all, on other devices what is made of several ops."""
-    for name, subject in SUBJECTS.items():
-        if subject.handle is not None and name == subject.handle.name:
-            for function, samples in FUNCTIONS.items():
-                is_light = name == "cpu:0" or samples.reference is not None
-                later = name in (*EXAMPLES, ROUTED) or not is_light
-                marks = pytest.mark.exhaustive if later else ()
-                yield pytest.param(subject, function, id=f"{name} {function}", marks=marks)
-
-
-def suites_of_gate(device, function):
-    """Every suite on ``cpu:0``; elsewhere those of wrong calls for one function of eight."""
-    if device == "cpu:0":
-        return ("functions", *ALIKE)
-    chosen = zlib.crc32(f"{device} {function}".encode()) % 8 == 0
-    return ("functions", "wrong_calls") if chosen else ("functions",)
+ELSEWHERE = [
+    pytest.param(
+        name,
+        namespace,
+        id=f"{name} {namespace or 'burn'}",
+        marks=pytest.mark.exhaustive if name in (*EXAMPLES, ROUTED) else (),
+    )
+    for name, subject in SUBJECTS.items()
+    if name != "cpu:0" and subject.handle is not None and name == subject.handle.name
+    for namespace in sorted({function.rpartition(".")[0] for function in FUNCTIONS})
+]
 
 
 @functools.cache
@@ -37,10 +30,26 @@ def expected_failures(handle):
     return ExpectedFailures.read(find_expected_failures(handle))
 
 
-@pytest.mark.parametrize(("subject", "function"), list(functions_of_subjects()))
-def test_a_public_function_conforms(subject, function, everything):
-    device = subject.handle.name
-    suites = ("functions", *ALIKE) if everything else suites_of_gate(device, function)
-    selection = Selection(ops=(function,), suites=suites, quick=not everything)
-    checks = list(checks_of(subject, selection))
-    Group(subject, function, checks, expected_failures(subject.handle)).check()
+def check_suites(subject, functions, suites, everything):
+    selection = Selection(ops=tuple(functions), suites=tuple(suites), quick=not everything)
+    checks = list(checks_of(subject, selection)) if functions else []
+    Group(subject, "functions", checks, expected_failures(subject.handle)).check()
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_public_function_conforms(function, everything):
+    check_suites(SUBJECTS["cpu:0"], [function], ["functions", *ALIKE], everything)
+
+
+@pytest.mark.parametrize(("name", "namespace"), ELSEWHERE)
+def test_public_functions_conform_on_other_devices(name, namespace, everything):
+    """The gate tries those that are made of several ops, and a share of the wrong calls."""
+    subject = SUBJECTS[name]
+    members = [function for function in FUNCTIONS if function.rpartition(".")[0] == namespace]
+    if everything:
+        check_suites(subject, members, ["functions", *ALIKE], everything)
+        return
+    composed = [function for function in members if FUNCTIONS[function].reference is not None]
+    check_suites(subject, composed, ["functions"], everything)
+    share = [one for one in members if zlib.crc32(f"{name} {one}".encode()) % 8 == 0]
+    check_suites(subject, share, ["wrong_calls"], everything)
