@@ -16,60 +16,60 @@ def fresh():
 
 
 @pytest.fixture
-def logit(fresh):
+def log_odds(fresh):
     """An op that burn does not have, for the length of a test."""
 
     @op(Tag.ELEMENTWISE)
-    def logit(x: FloatOperand) -> Meta:
+    def log_odds(x: FloatOperand) -> Meta:
         """Elementwise ``log(x / (1 - x))``."""
         return x
 
-    @logit.decomposition
+    @log_odds.decomposition
     def _(ops: OpTable, x: Primitive) -> Primitive:
         return ops.log(ops.divide(x, ops.subtract(1.0, x)))
 
-    @logit.gradient(saves=("x",))
+    @log_odds.gradient(saves=("x",))
     def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
         (x,) = ctx.saved
         return (ops.divide(g, ops.multiply(x, ops.subtract(1.0, x))),)
 
-    yield logit
-    del REGISTRY["logit"]
+    yield log_odds
+    del REGISTRY["log_odds"]
 
 
-def test_a_new_op_is_found_in_dispatch_with_promotion_and_errors(logit, fresh):
+def test_a_new_op_is_found_in_dispatch_with_promotion_and_errors(log_odds, fresh):
     x = burn.asarray([0.5, 0.75], device=fresh)
-    assert burn.apply_op(logit, x).tolist() == pytest.approx([0.0, 1.0986123])
-    with pytest.raises(burn.OperandTypeError, match=r"logit\(2\.0\)"):
-        burn.apply_op(logit, 2.0)
+    assert burn.apply_op(log_odds, x).tolist() == pytest.approx([0.0, 1.0986123])
+    with pytest.raises(burn.OperandTypeError, match=r"log_odds\(2\.0\)"):
+        burn.apply_op(log_odds, 2.0)
 
 
-def test_a_new_op_has_its_gradient_under_autodiff(logit, fresh):
+def test_a_new_op_has_its_gradient_under_autodiff(log_odds, fresh):
     device = fresh.autodiff()
     x = burn.asarray([0.5, 0.75], device=device).require_grad()
-    gradients = burn.apply_op(logit, x).sum().backward()
+    gradients = burn.apply_op(log_odds, x).sum().backward()
     assert x.grad(gradients).tolist() == pytest.approx([4.0, 16 / 3])
 
 
-def test_a_new_op_without_a_rule_has_the_gradient_of_its_parts(logit, fresh):
-    logit.vjp = None
+def test_a_new_op_without_a_rule_has_the_gradient_of_its_parts(log_odds, fresh):
+    log_odds.vjp = None
     device = fresh.autodiff()
     x = burn.asarray([0.5, 0.75], dtype="float64", device=device).require_grad()
-    gradients = burn.apply_op(logit, x).sum().backward()
+    gradients = burn.apply_op(log_odds, x).sum().backward()
     assert x.grad(gradients).tolist() == pytest.approx([4.0, 16 / 3])
 
 
-def test_a_new_op_takes_part_in_the_transforms(logit, fresh):
+def test_a_new_op_takes_part_in_the_transforms(log_odds, fresh):
     x = burn.asarray([[0.5, 0.75], [0.25, 0.5]], device=fresh)
-    gradients = burn.vmap(burn.grad(lambda x: burn.apply_op("logit", x).sum()))(x)
+    gradients = burn.vmap(burn.grad(lambda x: burn.apply_op("log_odds", x).sum()))(x)
     assert gradients.tolist() == [pytest.approx([4.0, 16 / 3]), pytest.approx([16 / 3, 4.0])]
 
 
-def test_a_backend_may_bring_a_new_op_itself(logit, monkeypatch):
+def test_a_backend_may_bring_a_new_op_itself(log_odds, monkeypatch):
     backend = burn.Device("cpu").backend
-    monkeypatch.setattr(backend, "logit", lambda x: x * 0 + 42, raising=False)
+    monkeypatch.setattr(backend, "log_odds", lambda x: x * 0 + 42, raising=False)
     x = burn.asarray([0.5], dtype="float64", device="cpu")
-    assert OpTable(backend, burn.Device("cpu").id).logit(x.primitive).tolist() == [42.0]
+    assert OpTable(backend, burn.Device("cpu").id).log_odds(x.primitive).tolist() == [42.0]
 
 
 @pytest.fixture

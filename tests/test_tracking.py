@@ -46,6 +46,7 @@ ELEMENTWISE = [
     *["expm1", "floor", "imag", "isfinite", "isinf", "isnan", "log", "log10", "log1p", "log2"],
     *["negative", "positive", "rad2deg", "real", "reciprocal", "round", "sign", "signbit", "sin"],
     *["sinh", "sqrt", "square", "tan", "tanh", "trunc"],
+    *["cbrt", "digamma", "erfc", "exp2", "i0", "lgamma", "rsqrt", "sinc"],
 ]
 ACTIVATIONS = [
     *["gelu", "hard_swish", "log_sigmoid", "mish", "relu", "relu6", "selu", "sigmoid", "silu"],
@@ -65,7 +66,7 @@ WITHOUT_NUMBERS = {
     **dict.fromkeys([*ELEMENTWISE, *WHOLE], call(POSITIVE)),
     **{f"nn.functional.{name}": call(X + np.float32(0.1)) for name in ACTIVATIONS},
     **{f"linalg.{name}": call(SYMMETRIC) for name in OF_SQUARE_MATRICES},
-    **dict.fromkeys(["acos", "asin", "atanh"], call(UNIT)),
+    **dict.fromkeys(["acos", "asin", "atanh", "erfinv"], call(UNIT)),
     **dict.fromkeys(["matmul", "linalg.matmul"], call(X, Y.T)),
     **dict.fromkeys(["linalg.dot", "linalg.outer"], call(ROW, ROW)),
     **dict.fromkeys(["column_stack", "dstack", "hstack", "vstack"], call([X, Y])),
@@ -73,6 +74,7 @@ WITHOUT_NUMBERS = {
     "linalg.multi_dot": call([X, Y.T, X]),
     **{f"nn.functional.{name}": call(X, Y) for name in ("l1_loss", "mse_loss", "soft_margin_loss")},
     "acosh": call(POSITIVE + 1),
+    "bitcast": call(X, "int32"),
     "bitwise_invert": call(INDICES),
     "broadcast_arrays": call(X, X[0]),
     "complex": call(X, Y),
@@ -86,6 +88,8 @@ WITHOUT_NUMBERS = {
     "nn.functional.binary_cross_entropy_with_logits": call(X, UNIT),
     "nn.functional.embedding": call(X, LABELS % 3),
     "nn.functional.fake_quantize": call(X, QuantScheme(store=QuantStore.NATIVE)),
+    "nn.functional.multilabel_margin_loss": call(X, np.array([[0, 2, -1, 0]] * 3)[:, : X.shape[1]]),
+    "nn.functional.multilabel_soft_margin_loss": call(X, UNIT),
     "nn.functional.gram_matrix": call(IMAGE),
     "nn.functional.gram_matrix_loss": call(IMAGE, IMAGE),
     "nn.functional.linear": call(X, Y.T, X[0, :3]),
