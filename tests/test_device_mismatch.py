@@ -188,6 +188,9 @@ CALLED = {
         lambda f, *tensors: f(list(tensors)),
     ),
     "burn.linalg.solve_triangular": lambda f, x, y: f(x, y, upper=True),
+    "burn.nn.functional.multilabel_soft_margin_loss": lambda f, x, y, weight: f(
+        x, y, weight=weight
+    ),
     "burn.nn.functional.rnnt_loss": lambda f, x, targets, frames, labels: f(
         x, targets + 1, frames + 2, labels + 1
     ),
@@ -274,6 +277,8 @@ SHAPES = {
         ]
         for rank in (1, 2, 3)
     },
+    "burn.nn.functional.multilabel_margin_loss": [MATRIX, "int64 (3, 3)"],
+    "burn.nn.functional.multilabel_soft_margin_loss": [MATRIX, MATRIX, ROW],
     "burn.nn.functional.rnnt_loss": [
         (1, 2, 2, 3),
         "int64 (1, 1)",

@@ -264,3 +264,17 @@ def test_the_third_operand_fits_the_others(name):
     x = burn.ones((3, 2), device=CPU)
     with pytest.raises(burn.ShapeError, match=name):
         getattr(functional, name)(x, x, burn.ones(2, device=CPU))
+
+
+def test_losses_of_several_classes_are_those_of_torch():
+    x = normal(3, 4)
+    for classes in ([[2, 0, -1, 1], [3, 2, 1, -1], [-1, 0, 1, 2]], [[0, 1, 2, 3]] * 3):
+        compare("multilabel_margin_loss", x, constants=[np.array(classes)])
+    targets, weight = RANDOM.uniform(size=(3, 4)), RANDOM.uniform(size=4)
+    compare("multilabel_soft_margin_loss", 9.0 * x, constants=[targets])
+    compare("multilabel_soft_margin_loss", x, constants=[targets], weight=weight)
+    layer = burn.nn.MultiLabelSoftMarginLoss(burn.asarray(weight, device=CPU))
+    ours = layer(burn.asarray(x, device=CPU), burn.asarray(targets, device=CPU))
+    theirs = F.multilabel_soft_margin_loss(*map(torch.tensor, (x, targets, weight)))
+    assert ours.item() == pytest.approx(theirs.item())
+    assert burn.nn.MultiLabelMarginLoss()(burn.zeros((1, 2)), burn.asarray([[1, -1]])).item() == 0.5

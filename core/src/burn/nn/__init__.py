@@ -100,6 +100,8 @@ _FAMILIES: Final = {
         "LpLoss",
         "MSELoss",
         "MarginRankingLoss",
+        "MultiLabelMarginLoss",
+        "MultiLabelSoftMarginLoss",
         "MultiMarginLoss",
         "NLLLoss",
         "PoissonNLLLoss",

@@ -17,6 +17,7 @@ from burn.functions.nn.loss import *
 from burn.functions.nn.margin_loss import *
 from burn.functions.nn.max_pooling import *
 from burn.functions.nn.max_unpooling import *
+from burn.functions.nn.multilabel_loss import *
 from burn.functions.nn.normalization import *
 from burn.functions.nn.pixel_shuffle import *
 from burn.functions.nn.power_pooling import *

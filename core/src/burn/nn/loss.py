@@ -27,6 +27,8 @@ __all__ = [
     "LpLoss",
     "MSELoss",
     "MarginRankingLoss",
+    "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss",
     "MultiMarginLoss",
     "NLLLoss",
     "PoissonNLLLoss",
@@ -522,3 +524,36 @@ class GramMatrixLoss(_Loss):
 
     def __init__(self, *, reduction: Reduction = "mean") -> None:
         super().__init__(reduction=reduction)
+
+
+class MultiLabelMarginLoss(_Loss):
+    """A margin for several classes; see `burn.nn.functional.multilabel_margin_loss`.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the examples.
+    """
+
+    _function = staticmethod(F.multilabel_margin_loss)
+
+    def __init__(self, *, reduction: Reduction = "mean") -> None:
+        super().__init__(reduction=reduction)
+
+
+class MultiLabelSoftMarginLoss(_Loss):
+    """Binary losses of several classes; see `burn.nn.functional.multilabel_soft_margin_loss`.
+
+    Parameters
+    ----------
+    weight : Tensor, shape (C,), optional
+        Factors of the classes.
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses of the examples.
+    """
+
+    buffers = ("weight",)
+    _function = staticmethod(F.multilabel_soft_margin_loss)
+
+    def __init__(self, weight: Tensor | None = None, *, reduction: Reduction = "mean") -> None:
+        super().__init__(weight=weight, reduction=reduction)

@@ -107,3 +107,51 @@ def _(features: Any, targets: Any) -> Any:
         zip(features, targets, strict=True) if isinstance(features, list) else [(features, targets)]
     )
     return np.sum([np.mean((_gram(one) - _gram(other)) ** 2) for one, other in pairs])
+
+
+_CLASSES = np.array([[2, 0, -1, 1], [3, 2, 1, -1]])
+
+
+@function_reference(
+    "nn.functional.multilabel_margin_loss",
+    samples=[
+        call("the mean", floats(2, 4), _CLASSES),
+        call("each", floats(2, 4), _CLASSES, reduction="none"),
+        call("no class", floats(1, 3), np.array([[-1, 0, 1]])),
+    ],
+    errors=[
+        wrong("other shapes", ShapeError, floats(2, 4), _CLASSES[:1]),
+        wrong("floats", DTypeError, floats(2, 4), _CLASSES * 1.0),
+        wrong("no such class", OutOfRangeError, floats(2, 4), _CLASSES + 9, in_data=True),
+    ],
+    magnitude=lambda x, *_, **__: 8.0 * (1.0 + np.abs(x).max()),
+)
+def _(x: Array, targets: Array, *, reduction: str = "mean") -> Any:
+    losses = np.zeros(len(x))
+    for n, (scores, classes) in enumerate(zip(x, targets, strict=True)):
+        end = int(np.argmax(classes < 0)) if (classes < 0).any() else len(classes)
+        others = np.delete(scores, classes[:end])
+        excess = 1.0 - scores[classes[:end], None] + others
+        losses[n] = np.sum(np.maximum(excess, 0.0)) / len(scores)
+    return losses if reduction == "none" else np.mean(losses)
+
+
+@function_reference(
+    "nn.functional.multilabel_soft_margin_loss",
+    samples=[
+        call("the mean", floats(2, 3), floats(2, 3, low=0.0, high=1.0)),
+        call(
+            "weights",
+            floats(2, 3),
+            floats(2, 3, low=0.0, high=1.0),
+            weight=floats(3, low=0.5),
+            reduction="none",
+        ),
+    ],
+    errors=[wrong("other shapes", ShapeError, floats(2, 4), floats(1, 4))],
+    magnitude=lambda x, *_, **__: 8.0 * (1.0 + np.abs(x).max()),
+)
+def _(x: Array, targets: Array, *, weight: Any = 1.0, reduction: str = "mean") -> Any:
+    losses = targets * np.log1p(np.exp(-x)) + (1.0 - targets) * np.log1p(np.exp(x))
+    losses = np.mean(losses * weight, -1)
+    return losses if reduction == "none" else np.mean(losses)
