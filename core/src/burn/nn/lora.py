@@ -199,7 +199,7 @@ def merge_lora(model: _Model) -> _Model:
     --------
     >>> from burn import nn
     >>> nn.merge_lora(nn.add_lora(nn.Linear(4, 2), rank=1))
-    Linear(4, 2)  # frozen
+    Linear(4, 2)
     """
     made: dict[int, Linear] = {}
 

@@ -68,8 +68,8 @@ class AdamW8bit(Optimizer):
     >>> optimizer = burn.optim.AdamW8bit(net)
     >>> optimizer.step((net(burn.ones((4, 128), device="cpu")) ** 2).mean().backward())
     >>> state = optimizer.state_dict()
-    >>> state["weight.first_codes"].dtype, state["weight.first_codes"].size
-    (uint8, 8192)
+    >>> state["weight.first_codes"].dtype.name, state["weight.first_codes"].size
+    ('uint8', 8192)
     """
 
     _state_names = ("first_codes", "first_scales", "second_codes", "second_scales")
