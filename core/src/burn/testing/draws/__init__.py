@@ -13,16 +13,25 @@ from typing import Final
 
 from burn.dtype import Kind
 from burn.ops import Op, Role, Tag
-from burn.testing.draws import along_axes, creation, elementwise, indexing, products, views, windows
-from burn.testing.draws._draw import DRAWERS, Draw, Drawer, Sort, sort_of, with_layouts
+from burn.testing.draws import (
+    along_axes,
+    creation,
+    elementwise,
+    indexing,
+    layers,
+    products,
+    views,
+    windows,
+)
+from burn.testing.draws._draw import DRAWERS, Draw, Drawer, Sort, has_slopes, sort_of, with_layouts
 from burn.testing.op_samples import OpSamples, Sample
 
-__all__ = ["Sort", "drawn", "sort_of"]
+__all__ = ["Sort", "drawn", "has_slopes", "sort_of"]
 
 _ATTEMPTS: Final = 40
 """How often a sample is drawn anew that the op, or who asked for it, does not accept."""
 
-_FAMILIES = (along_axes, creation, elementwise, indexing, products, views, windows)
+_FAMILIES = (along_axes, creation, elementwise, indexing, layers, products, views, windows)
 """Importing them fills the table of drawers."""
 
 

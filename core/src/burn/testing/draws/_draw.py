@@ -29,6 +29,7 @@ __all__ = [
     "Layout",
     "Sort",
     "draws",
+    "has_slopes",
     "is_array",
     "sort_of",
     "typical_sample",
@@ -128,6 +129,12 @@ _RANGES: Final = {
 def sort_of(number: int) -> Sort:
     """What is special about the shapes of a draw."""
     return _TURNS[number % len(_TURNS)].sort
+
+
+def has_slopes(number: int) -> bool:
+    """Whether a draw is one of few elements, no two of which have to be equal."""
+    turn = _TURNS[number % len(_TURNS)]
+    return turn.sort is not Sort.LONG and turn.layout is not Layout.REPEATED
 
 
 Drawer: TypeAlias = "Callable[[Draw], Sample | None]"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from burn.dtype import Kind, int32, uint32
 from burn.testing.draws._draw import Draw, Sort, draws
 from burn.testing.op_samples import TESTED_DTYPE, Sample, sample
 
@@ -29,6 +30,18 @@ def _(draw: Draw) -> Sample | None:
         offset=_OFFSETS[draw.number % len(_OFFSETS)],
         dtype=TESTED_DTYPE,
         **dict(zip(names, draw.among((0.0, 1.0), (-2.0, 3.0)), strict=True)),
+    )
+
+
+@draws("random_bits")
+def _(draw: Draw) -> Sample | None:
+    """Many blocks, from counters that carry."""
+    return sample(
+        "",
+        seed=draw.random.getrandbits(64),
+        offset=_OFFSETS[draw.number % len(_OFFSETS)],
+        count=70_001 if draw.sort is Sort.HUGE else draw.among(5001, 1025, 4096, 7),
+        dtype=int32 if draw.kind is Kind.INT else uint32,
     )
 
 

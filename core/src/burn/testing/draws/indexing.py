@@ -27,7 +27,8 @@ def _values(draw: Draw, x: Array, shape: Shape) -> Array:
 def _update(draw: Draw) -> dict[str, Any]:
     if "update" not in draw.op.attributes:
         return {}
-    return {"update": draw.among("assign", "add", "multiply", "min", "max")}
+    update = "add" if draw.number == 0 else draw.among("assign", "add", "multiply", "min", "max")
+    return {"update": update}
 
 
 @draws("gather", "scatter_add", "scatter")
@@ -60,7 +61,7 @@ def _(draw: Draw) -> Sample | None:
 @draws("gather_nd", "scatter_nd")
 def _(draw: Draw) -> Sample | None:
     shape = draw.shape(least=1, empty=False)
-    depth = draw.integer(1, min(len(shape), 4))
+    depth = min(len(shape), 3) if draw.number == 0 else draw.integer(1, min(len(shape), 4))
     lead = draw.among((7,), (2, 3)) if draw.sort is not Sort.LONG else (300,)
     indices = np.stack(
         [np.asarray(_indices(draw, lead, length)).astype(np.int64) for length in shape[:depth]],

@@ -122,16 +122,3 @@ def _(draw: Draw) -> Sample | None:
         operands.append(draw.floats(*batch, size, draw.integer(1, 3)))
     attributes = dict(draw.among(*[one.attributes for one in draw.samples.samples]))
     return sample("", *operands, **attributes)
-
-
-@draws("layer_norm", "rms_norm")
-def _(draw: Draw) -> Sample | None:
-    """Rows of any length, near 0 and far from it."""
-    shape = draw.shape(least=1, empty=False)
-    parameters = [
-        draw.floats(shape[-1], low=0.5, high=1.5) if draw.chance(0.6) else None
-        for _ in list(draw.op.operands)[1:]
-    ]
-    middle = draw.among(0.0, 0.0, 50.0)
-    x = draw.floats(*shape, low=middle - 2.0, high=middle + 2.0)
-    return sample("", x, *parameters, epsilon=1e-5)

@@ -97,7 +97,7 @@ def _(draw: Draw) -> Sample | None:
     shape = draw.shape(least=1, empty=False)
     axis = draw.axis(shape)
     size = draw.integer(1, min(shape[axis], 5))
-    step = draw.integer(1, 4) if shape[axis] < 30 else draw.among(3, 17)
+    step = draw.integer(1, 4) if shape[axis] < 30 else draw.among(11, 17)
     return sample("", draw.values(*shape), axis=axis, size=size, step=step)
 
 

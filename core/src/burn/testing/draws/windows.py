@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from burn.aliases import Shape
@@ -94,7 +95,7 @@ def _counts(lengths: Shape, kernel: Shape, numbers: Numbers) -> Shape:
 def _(draw: Draw) -> Sample | None:
     kernel, numbers = _kernel(draw, 2), _numbers(draw, 2)
     lengths = _lengths(draw, kernel, numbers)
-    x = draw.floats(draw.integer(1, 2), draw.integer(1, 3), *lengths)
+    x = draw.floats(draw.integer(1, 2), 3 if draw.number == 0 else draw.integer(1, 3), *lengths)
     return sample("", x, kernel_size=kernel, **numbers)
 
 
@@ -109,9 +110,11 @@ def _(draw: Draw) -> Sample | None:
 
 def _pooled(draw: Draw) -> tuple[Shape, Numbers]:
     """Shape of the input of a pooling, and its attributes; padding of at most half a kernel."""
-    axes = draw.among(1, 2, 2, 3)
+    axes = 2 if draw.number == 0 else draw.among(1, 2, 2, 3)
     kernel = _kernel(draw, axes)
     numbers = _numbers(draw, axes)
+    if "dilation" not in draw.op.attributes:
+        numbers["dilation"] = (1,) * axes
     numbers["padding"] = tuple(
         (min(first, taps // 2), min(last, taps // 2))
         for (first, last), taps in zip(numbers["padding"], kernel, strict=True)
@@ -134,17 +137,34 @@ def _(draw: Draw) -> Sample | None:
 @draws("avg_pool")
 def _(draw: Draw) -> Sample | None:
     shape, numbers = _pooled(draw)
-    numbers["dilation"] = (1,) * len(numbers["kernel_size"])
     del numbers["dilation"]
     return sample("", draw.floats(*shape), count_include_pad=draw.chance(0.5), **numbers)
 
 
-@draws("adaptive_avg_pool")
+@draws("avg_pool_grad", "max_pool_grad")
+def _(draw: Draw) -> Sample | None:
+    """Gradients of windows that overlap, or leave elements out."""
+    shape, numbers = _pooled(draw)
+    axes = len(numbers["kernel_size"])
+    lead, size = shape[:-axes], shape[-axes:]
+    if draw.op.name == "max_pool_grad":
+        counts = tuple(draw.integer(1, 6) for _ in range(axes))
+        indices = draw.integers(*lead, *counts, low=0, high=math.prod(size))
+        return sample("", draw.floats(*lead, *counts), indices, input_size=size)
+    counts = _counts(size, numbers["kernel_size"], numbers)
+    del numbers["dilation"]
+    numbers.update(ceil_mode=False, count_include_pad=draw.chance(0.5), input_size=size)
+    return sample("", draw.floats(*lead, *counts), **numbers)
+
+
+@draws("adaptive_avg_pool", "adaptive_avg_pool_grad")
 def _(draw: Draw) -> Sample | None:
     axes = draw.among(1, 2, 3)
     lead = {Sort.RANK: (2, 3), Sort.LONG: (33,)}.get(draw.sort, (2,))
     lengths = [draw.integer(1, 9) for _ in range(axes)]
     output_size = tuple(draw.integer(1, 11) for _ in range(axes))
+    if draw.op.name == "adaptive_avg_pool_grad":
+        return sample("", draw.floats(*lead, *output_size), input_size=tuple(lengths))
     return sample("", draw.floats(*lead, *lengths), output_size=output_size)
 
 

@@ -16,7 +16,7 @@ from burn.testing._gradients import (
     is_differentiable,
 )
 from burn.testing.checks import check_sample
-from burn.testing.draws import Sort, drawn, sort_of
+from burn.testing.draws import Sort, drawn, has_slopes, sort_of
 from burn.testing.op_samples import OpSamples
 from burn.testing.subject import Subject
 from burn.testing.suites.suite import Suite, named_check
@@ -40,7 +40,7 @@ _QUICK_SLOPES: Final = {"conv": 4, "conv_transpose": 4, "max_pool": 2, "avg_pool
 _FLOATS: Final = 0.5
 """How often a dtype is chosen among those of floats, of which there are fewer than of others."""
 
-_NOT_DRAWN: Final = ("arange", "cond", "eye", "random_bits", "scan", "while_loop")
+_NOT_DRAWN: Final = ("arange", "cond", "eye", "scan", "while_loop")
 """Ops of programs, or whose samples have every sort of numbers."""
 
 _ALSO_HUGE: Final = ("cast", "flip", "matmul", "random_uniform", "softmax")
@@ -128,7 +128,7 @@ def _gradients(subject: Subject, samples: OpSamples) -> Iterator[Check]:
         return
     quick = _QUICK_SLOPES.get(samples.op.name, 1)
     for number in range(_SLOPES):
-        if sort_of(number) is not Sort.LONG:
+        if has_slopes(number):
             quick -= 1
             yield named_check(
                 subject,
