@@ -374,8 +374,10 @@ class Dispatch(
 
 
 def _named(failure: BurnError) -> str:
-    """What an error names itself; an index out of range is named by the call alone."""
-    return "" if isinstance(failure, OutOfRangeError) else public_operation(failure.operation)
+    """What an error names itself; that of an index which a router described is not the call."""
+    if isinstance(failure, OutOfRangeError) and "(" in failure.operation:
+        return ""
+    return public_operation(failure.operation)
 
 
 def _operation_of(failure: Exception, definition: Op, described: str) -> str:

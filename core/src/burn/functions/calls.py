@@ -76,4 +76,12 @@ def apply_op(op: Op | str, /, *operands: Any, **attributes: Any) -> Any:
             hint=f"Did you mean {' or '.join(near)}?" if near else "burn.ops.REGISTRY has all ops",
             operation="apply_op",
         )
+    known = REGISTRY[name].attributes
+    for one in attributes:
+        if one not in known:
+            raise OperandTypeError(
+                f"has no attribute {one!r}",
+                hint=f"It has: {', '.join(known) or 'none'}",
+                operation=name,
+            )
     return dispatch.execute(name, *operands, **attributes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -10,6 +10,10 @@ from burn.errors import ArgumentError, OperandTypeError, ScalarRangeError, Shape
 from burn.public_calls import shown_value
 
 __all__ = ["as_integer", "as_python", "python_number", "real_number"]
+
+
+_MAX_BITS: Final = 1024
+"""Bits of the integers that arguments may be: a float reaches no larger number."""
 
 
 def as_python(value: Any) -> Any:
@@ -51,6 +55,12 @@ def as_integer(
         raise OperandTypeError(
             f"{name} must be an integer, not {shown_value(value)}", operation=operation
         ) from None
+    if number.bit_length() > _MAX_BITS:
+        raise ArgumentError(
+            f"{name} is {shown_value(number)}",
+            hint=f"Use one of {_MAX_BITS} bits or fewer",
+            operation=operation,
+        )
     if least is not None and number < least:
         raise ArgumentError(
             f"{name} is {shown_value(number)}", hint=f"Use {least} or more", operation=operation
