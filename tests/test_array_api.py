@@ -57,10 +57,17 @@ def parameters(function, *, method=False):
 
 
 def compare(ours, standard):
-    """Ours takes every call that the standard has; what it requires there may be optional here."""
-    assert len(ours) == len(standard)
+    """Ours takes every call that the standard has; what it requires there may be optional here.
+
+    It may have further keywords.
+    """
+    count = len(standard)
+    assert len(ours) >= count
+    for kind, _, default in ours[count:]:
+        assert kind is inspect.Parameter.KEYWORD_ONLY
+        assert default is not inspect.Parameter.empty
     for (kind, name, default), (its_kind, its_name, its_default) in zip(
-        ours, standard, strict=True
+        ours[:count], standard, strict=True
     ):
         assert name == its_name
         assert kind == its_kind

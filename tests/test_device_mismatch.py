@@ -247,7 +247,6 @@ SHAPES = {
     "burn.nn.functional.binary_cross_entropy": [MATRIX, MATRIX, ROW],
     "burn.nn.functional.binary_cross_entropy_with_logits": [MATRIX, "bool (3, 3)", MATRIX, ROW],
     "burn.bincount": ["int64 (3,)", ROW],
-    "burn.bucketize": [MATRIX, ROW],
     "burn.clip": [MATRIX, ROW, ROW],
     "burn.cov": [MATRIX, "int64 (3,)", ROW],
     "burn.gather": [MATRIX, "int64 (1, 3)"],

@@ -27,8 +27,10 @@ NO_SHAPE = r"the shape of \w+ depends on values"
 REFUSED = {
     "allclose": NO_VALUE,
     "argwhere": NO_SHAPE,
+    "bincount": NO_VALUE,
     "from_dlpack": NO_VALUE,
     "nonzero": NO_SHAPE,
+    "unique": NO_SHAPE,
     **{f"unique_{name}": NO_SHAPE for name in ("all", "counts", "inverse", "values")},
     "a mask": NO_SHAPE,
     "repeat": NO_SHAPE,

@@ -32,6 +32,7 @@ REFUSED = {
     "argwhere": "depends on its values",
     "from_dlpack": "value for each example",
     "nonzero": "depends on its values",
+    "unique": "depends on its values",
     **{
         f"unique_{name}": "depends on its values" for name in ("all", "counts", "inverse", "values")
     },
