@@ -54,29 +54,19 @@ def _counts_its_devices(subject: Subject) -> None:
     kind, index = subject.device
     count = subject.backend.device_count(kind)
     expect(count > index, f"device_count({kind}) is {count}, and there is a device {index}")
-    for absent in (_first_undeclared(subject), 200, 255):
+    handle = subject.handle
+    entry = None if handle is None else registry.entries.get(handle.backend_name)
+    types = () if entry is None else entry.spec.device_types
+    for absent in (len(types) or 200, 255):
         count = subject.backend.device_count(absent)
         expect(count == 0, f"device_count({absent}) is {count} for a type that does not exist")
-    if subject.handle is not None and subject.handle in Device.enumerate():
-        _counts_what_is_listed(subject, subject.handle.backend_name)
-
-
-def _first_undeclared(subject: Subject) -> int:
-    """The number after those of the types that the plugin declares."""
-    if subject.handle is None:
-        return 200
-    return len(registry.entries[subject.handle.backend_name].spec.device_types)
-
-
-def _counts_what_is_listed(subject: Subject, name: str) -> None:
-    """Of each type that the plugin declares, as many devices as its probe lists."""
-    listed = [device.type for device in Device.enumerate(name)]
-    for kind, declared in enumerate(registry.entries[name].spec.device_types):
-        count = subject.backend.device_count(kind)
+    listed = [device.type for device in Device.enumerate(handle.backend_name)] if handle else []
+    for number, declared in enumerate(types if listed else ()):
+        count, found = subject.backend.device_count(number), listed.count(declared)
         expect(
-            count == listed.count(declared),
-            f"device_count({kind}) is {count}, and the probe lists {listed.count(declared)} "
-            f"devices of the type {declared!r}",
+            count == found,
+            f"device_count({number}) is {count}, and the probe lists {found} devices of the type "
+            f"{declared!r}",
         )
 
 
