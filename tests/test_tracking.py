@@ -128,7 +128,11 @@ ANYTHING = {"empty_like"}
 RETURN_THE_TENSOR = {"astype"}
 """Those that return their operand as it is, as the call asks for it."""
 
-WITHOUT_GRADIENT = {"linalg.l0_norm": {0}, "nn.functional.batch_norm_training": {1, 2}}
+WITHOUT_GRADIENT = {
+    "histogram": {0},
+    "linalg.l0_norm": {0},
+    "nn.functional.batch_norm_training": {1, 2},
+}
 """Float results that the documentation calls constants, by their indices."""
 
 OPS_WITHOUT_GRADIENT = {"detach": {0}, "quantize_dynamic": {1}, "round_up_scales": {0}}
