@@ -437,10 +437,10 @@ class Compiling(NumpyBackend):
 
 
 def kinds_of_checks(report):
-    """What the suite values tries, and what other suites try of ops."""
+    """What the suite values tries, and what other suites try of ops, but for draws."""
     checks = [one.check for one in report.results if one.check.op]
     values = [(one.op, one.dtype) for one in checks if one.suite == "values"]
-    return values, [(one.suite, one.op) for one in checks if one.suite != "values"]
+    return values, [(one.suite, one.op) for one in checks if one.suite not in ("values", "draws")]
 
 
 def test_a_quick_run_tries_few_shapes_where_each_is_compiled_for():
@@ -464,6 +464,10 @@ def test_a_quick_run_tries_few_shapes_where_each_is_compiled_for():
     assert [dtype for op, dtype in values if op == "softmax"] == [float32]
     of_add = {dtype for op, dtype in values if op == "add"}
     assert of_add == {dtype for op, dtype in kinds_of_checks(every)[0] if op == "add"}
+    drawn = [one.check for one in few.results if one.check.suite == "draws"]
+    assert {one.op for one in drawn} == {"add"}
+    assert {"rank 0", "long 1", "part 2"} <= {one.note for one in drawn}
+    assert len(drawn) <= 4
     of_add = {suite for suite, op in others if op == "add"}
     assert of_add == {suite for suite, op in kinds_of_checks(every)[1] if op == "add"}
     of_functions = {name for name, suite in SUITES.items() if suite.of_functions}

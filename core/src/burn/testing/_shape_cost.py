@@ -38,6 +38,9 @@ _OF_DERIVED_OPS: Final = ("values", "settings", "gradients")
 """Suites in which few shapes are tried of ops that are made of others."""
 
 
+_DRAWS: Final = ("rank 0", "long 1", "part 2")
+"""Draws that are made all the same: many bugs show in them alone, and ops share their shapes."""
+
 _LEFT_OUT: Final = ("function_transforms", "silence")
 """Suites of what core makes of its own functions, and of all samples."""
 
@@ -109,18 +112,20 @@ def listed(subject: Subject, selection: Selection, *, few_shapes: bool) -> Itera
 def _with_few_shapes(subject: Subject, checks: Iterable[Check]) -> Iterator[Check]:
     """Of checks, those for which a library has to compile little.
 
-    Each suite tries one sample of each op, and ``values`` one with each dtype. It is one whose
-    shape other ops have too, if there is one: then they share the parts that they are made of. Ops
-    that are made of others are tried by the suites about results and gradients alone, with one
-    dtype.
+    Each suite tries one sample of each op, ``values`` one with each dtype, and ``draws`` one of
+    each sort. It is one whose shape other ops have too, if there is one: then they share the parts
+    that they are made of. Ops that are made of others are tried by the suites about results and
+    gradients alone, with one dtype.
     """
     chosen: dict[Any, tuple[int, Check]] = {}
     for check in checks:
         is_native = _is_native(subject, check)
         if check.suite in _LEFT_OUT or not (is_native or check.suite in _OF_DERIVED_OPS):
             continue
-        by_dtype = check.dtype if is_native and check.suite == "values" else None
-        key = (check.suite, check.op, by_dtype) if check.op else check.name
+        part: Any = check.dtype if is_native and check.suite == "values" else None
+        if check.suite == "draws" and check.note in _DRAWS:
+            part = check.note
+        key = (check.suite, check.op, part) if check.op else check.name
         preference = _preference(check)
         if key not in chosen or preference > chosen[key][0]:
             chosen[key] = preference, check
