@@ -20,6 +20,7 @@ from burn.dtype import DType, Kind, float32, int64
 from burn.errors import ArgumentError, BurnError, DTypeError
 from burn.functions.common import dispatch
 from burn.ops import REGISTRY, Meta, Tag
+from burn.public_calls import public_name
 from burn.testing._check import Failure
 from burn.testing._script import Transcript, literal
 from burn.testing.op_samples import Array, ErrorSample, OpSamples, Sample, resolve_attributes
@@ -164,7 +165,7 @@ def check_error_in_dispatch(subject: Subject, samples: OpSamples, refused: Error
     if call is None:
         return
     operands = call.upload(subject)
-    names = [call.op.name]
+    names = [call.op.name, public_name(call.op.name)]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what only a warning tells is accepted without them
@@ -244,16 +245,16 @@ def script_of_refused(
     writing, transcript = subject.transcript()
     operands = call.upload(writing)
     wanted = "Exception" if in_table else f"burn.{refused.expected.__name__}"
+    test = "pass" if in_table else f"assert {public_name(call.op.name)!r} in str(error), error"
     with transcript.block("try:"):
         if in_table:
             result = transcript.call("ops", call.op.name, operands, call.attributes)
             transcript.write(_reads(call.outputs(result)))
         else:
             outputs = _show_dispatched(transcript, call, operands)
-            reads = [f"dispatch.to_data({output.name})" for output in outputs]
-            transcript.write(", ".join(reads))
+            transcript.write(", ".join([f"dispatch.to_data({one.name})" for one in outputs]))
     with transcript.block(f"except {wanted} as error:"):
-        transcript.write("pass" if in_table else f"assert {call.op.name!r} in str(error), error")
+        transcript.write(test)
     with transcript.block("else:"):
         transcript.write(f'raise AssertionError("{wanted} was not raised")')
     return str(transcript)
