@@ -41,8 +41,8 @@ _OF_DERIVED_OPS: Final = ("values", "settings", "gradients")
 _DRAWS: Final = ("rank 0", "long 1", "part 2")
 """Draws that are made all the same: many bugs show in them alone, and ops share their shapes."""
 
-_LEFT_OUT: Final = ("function_transforms", "silence")
-"""Suites of what core makes of its own functions, and of all samples."""
+_LEFT_OUT: Final = ("functions", "function_transforms", "silence")
+"""Suites of functions that core makes of ops, and of all samples."""
 
 
 @dataclass(frozen=True)
