@@ -255,7 +255,9 @@ class Backend(
     def from_dlpack(self, x: Any, device: DeviceId) -> Primitive | None:
         """A primitive in the memory of an object with `__dlpack__`, which lies on this device.
 
-        None if the backend cannot. For memory that the host can read, core calls `share` instead.
+        None if the backend cannot. For arrays of other libraries in memory that the host can read,
+        core calls `share` instead. An array of the backend's own library, whose shape or gradient
+        its user may change, becomes another object in the same memory.
         On a CUDA device the object may have only `__cuda_array_interface__`.
         """
         del x, device

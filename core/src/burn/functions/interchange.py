@@ -189,7 +189,7 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
         device = x.tensor_type.device
     target = device_of_memory(x, memory) if device is None else find_device(device, "from_dlpack")
     if copy is not True and target is not None and _owner(x) is target.hardware:
-        return _wrapped(x, target, ExportError, "from_dlpack")
+        return _adopted(x, target)
     if is_readable(memory):
         return _from_host(x, target or Device.default(), copy)
     if target is not None and dlpack_device(target) == memory:
@@ -203,6 +203,15 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
             operation="from_dlpack",
         )
     return dispatch.from_data(_read(x, memory), target or Device.default())
+
+
+def _adopted(x: Any, device: Device) -> Tensor:
+    """A tensor of an array of the backend's own library."""
+    backend = device.ops.backend
+    primitive = backend.from_dlpack(x, device.id)
+    if primitive is None:
+        primitive = backend.as_primitive(x)
+    return _wrapped(primitive, device, ExportError, "from_dlpack")
 
 
 def memory_of(x: Any) -> DLPackDevice:
@@ -380,22 +389,21 @@ def from_primitive(primitive: Any, device: Device) -> Tensor:
             operation="from_primitive",
         )
     if below is primitive:
-        return _wrapped(primitive, device, DTypeError, "from_primitive")
+        found = device.ops.backend.as_primitive(primitive)
+        return _wrapped(found, device, DTypeError, "from_primitive")
     register_with_libraries()
     return dispatch.wrap(primitive, device.tensor_type(device.ops.dtypes[below.dtype]))
 
 
-def _wrapped(x: Any, device: Device, error: type[BurnError], operation: str) -> Tensor:
-    """A tensor around an object that the backend of the device takes as a primitive.
+def _wrapped(primitive: Any, device: Device, error: type[BurnError], operation: str) -> Tensor:
+    """A tensor around a primitive of the device's backend, perhaps of a dtype without a `DType`.
 
     Raises
     ------
     BurnError
         Of the class `error`, if it has a dtype that the device does not have.
     """
-    table = device.ops
-    primitive = table.backend.as_primitive(x)
-    dtype = table.dtypes.get(primitive.dtype)
+    dtype = device.ops.dtypes.get(primitive.dtype)
     if dtype is None:
         raise error(
             f"{device.name} has no dtype {primitive.dtype!r}",

@@ -293,12 +293,12 @@ class TorchBackend(
                 return exported.__dlpack__(stream=stream)
 
     def from_dlpack(self, x: Any, device: DeviceId) -> Primitive | None:
-        """Torch's tensor in the memory; a tensor of torch itself if it can be a primitive."""
+        """Torch's tensor in the memory; of a tensor of torch another one, which is burn's alone."""
         wanted = self.for_device(device).torch_device
         if isinstance(x, Tensor):
             if self.device_of(x) is None:
                 return None
-            found = x
+            found = x.detach()
         elif hasattr(x, "__dlpack__"):
             found = torch.utils.dlpack.from_dlpack(x)
         else:
