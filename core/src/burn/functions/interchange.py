@@ -239,7 +239,8 @@ def memory_of(x: Any) -> DLPackDevice:
 def device_of_memory(x: Any, memory: DLPackDevice) -> Device | None:
     """The device for an array in such memory; None if there is none.
 
-    That of the backend of its own library, else the default one, else the first one.
+    That of the backend of its own library, else the default one, else the first one; the first that
+    computes in host memory comes before others whose data go through it.
     """
     own = own_device(x, memory)
     if own is not None:
@@ -247,7 +248,15 @@ def device_of_memory(x: Any, memory: DLPackDevice) -> Device | None:
     default = Device.default()
     if _has_memory(default, memory):
         return default
-    return next((device for device in Device.enumerate() if _has_memory(device, memory)), None)
+    devices = [device for device in Device.enumerate() if _has_memory(device, memory)]
+    sharing = [device for device in devices if is_readable(memory) and _shares(device)]
+    return next(iter(sharing or devices), None)
+
+
+def _shares(device: Device) -> bool:
+    """Whether the device computes in memory of the host."""
+    data = TensorData(np.zeros(1, np.float32))
+    return device.backend.share(data, device.id) is not None
 
 
 def own_device(x: Any, memory: DLPackDevice) -> Device | None:

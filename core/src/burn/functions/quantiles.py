@@ -267,7 +267,7 @@ def _checked_parts(
     if not q.dtype.is_float:
         raise DTypeError(f"q must be a float tensor, not one of {q.dtype}", operation=operation)
     valid = (q >= 0) & (q <= 1)
-    parts = q.reshape((-1,)).astype(_position_dtype(device))
+    parts = where(valid, q, 0.0).reshape((-1,), copy=True).astype(_position_dtype(device))
     return parts, q.shape, require(valid, InvalidValue.QUANTILE)
 
 

@@ -11,7 +11,7 @@ from burn.functions.cumulative import cummax
 from burn.functions.elementwise import isnan, logical_and, logical_or
 from burn.functions.indexing import take_along_axis
 from burn.functions.manipulation import concat, moveaxis
-from burn.functions.normalize import as_flag, normalize_axis
+from burn.functions.normalize import as_flag, normalize_axis, reduction
 from burn.functions.quantization import numbers_of
 from burn.functions.searching import ValuesAndIndices, argmax, where
 from burn.functions.views import independent
@@ -215,6 +215,7 @@ def topk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> Value
     return ValuesAndIndices(take_along_axis(x, indices, axis=axis), indices)
 
 
+@reduction
 def kthvalue(x: Tensor, k: int, /, *, axis: int = -1, keepdims: bool = False) -> ValuesAndIndices:
     """The k-th smallest element along an axis, and its index.
 
@@ -269,6 +270,7 @@ def kthvalue(x: Tensor, k: int, /, *, axis: int = -1, keepdims: bool = False) ->
     return _found(x, indices, number, keepdims=keepdims)
 
 
+@reduction
 def mode(x: Tensor, /, *, axis: int = -1, keepdims: bool = False) -> ValuesAndIndices:
     """The most frequent element along an axis, and the index of the first such.
 

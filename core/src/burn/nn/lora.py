@@ -130,7 +130,7 @@ def add_lora(
     dropout: float = 0.0,
     only: Only = None,
 ) -> _Model:
-    """Freeze a model, and put a `LoRALinear` in the place of its linear layers.
+    """Freeze a model, and replace its linear layers by `LoRALinear`.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def add_lora(
 
 
 def merge_lora(model: _Model) -> _Model:
-    """Put linear layers that compute the same in the place of each `LoRALinear` of a model.
+    """Replace each `LoRALinear` of a model by a linear layer that computes the same.
 
     Parameters
     ----------

@@ -235,7 +235,10 @@ class LinearAlgebraOps(CudaOps):
     def linear(
         self, x: Array, weight: Array, bias: Array | None, *, transposed: bool = False
     ) -> Array:
-        """One product, which adds the bias where cuBLASLt does; 16 bits are rounded after that."""
+        """One product, which adds the bias where cuBLASLt does; 16 bits are rounded after that.
+
+        Of matrices whose rows are no multiples of 16 bytes cuBLASLt rounds them before, too.
+        """
         launcher = self.launcher
         dtype = x.dtype
         plan = _linear_plan(x.shape, weight.shape, weight.strides, dtype.itemsize, transposed)
@@ -260,9 +263,11 @@ class LinearAlgebraOps(CudaOps):
         if bias is None:
             multiply(out)
             return out
-        if multiply(out, bias=launcher.dense(bias)):
+        is_wide = dtype.itemsize >= float32.itemsize
+        is_exact = is_wide or not any(length % 8 for length in plan.shape[1:])
+        if is_exact and multiply(out, bias=launcher.dense(bias)):
             return out
-        if dtype.itemsize >= float32.itemsize:
+        if is_wide:
             multiply(out)
             return self.add(out, bias)
         wide = launcher.empty(plan.output, float32.numpy)

@@ -44,6 +44,8 @@ def draw(draw: Draw) -> Sample | None:
         operands = [draw.view(decided, repeats=False)]
     elif draw.op.name in ("prod", "cumprod") and draw.kind is Kind.FLOAT:
         operands = [draw.floats(*shape, low=0.95, high=1.05)]  # no product is infinite, or 0
+    elif draw.op.name in ("prod", "cumprod") and draw.kind is Kind.COMPLEX:
+        operands = [np.exp(1j * draw.floats(*shape, low=-3.0, high=3.0))]
     elif draw.op.name in _SORTS and draw.sort is not Sort.RANK:
         operands[0] = np.trunc(operands[0]).astype(operands[0].dtype)
         draw.has_ties = True

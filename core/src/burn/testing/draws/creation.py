@@ -21,7 +21,10 @@ def _(draw: Draw) -> Sample | None:
 @draws("random_uniform", "random_normal")
 def _(draw: Draw) -> Sample | None:
     """Odd numbers of elements, seeds of 64 bits, and counters that carry."""
-    names = ("low", "high") if draw.op.name == "random_uniform" else ("mean", "std")
+    if draw.op.name == "random_uniform":
+        interval = dict(zip(("low", "high"), draw.among((0.0, 1.0), (-2.0, 3.0)), strict=True))
+    else:  # far from 0, where a sum with the mean cancels no digits
+        interval = dict(zip(("mean", "std"), draw.among((0.0, 1.0), (64.0, 3.0)), strict=True))
     shape = (70_001,) if draw.sort is Sort.HUGE else draw.shape()
     return sample(
         "",
@@ -29,7 +32,7 @@ def _(draw: Draw) -> Sample | None:
         seed=draw.random.getrandbits(64),
         offset=_OFFSETS[draw.number % len(_OFFSETS)],
         dtype=TESTED_DTYPE,
-        **dict(zip(names, draw.among((0.0, 1.0), (-2.0, 3.0)), strict=True)),
+        **interval,
     )
 
 
