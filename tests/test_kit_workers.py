@@ -8,16 +8,28 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rich.console import Console
 
 from burn.cli import main
+from burn.cli._check_progress import CheckProgress
 from burn.dtype import float32
 from burn.errors import ArgumentError
 from burn.plugins import BackendSpec, DeviceInfo, registered
-from burn.testing import MOCK_DEVICES, SUITES, NumpyBackend, mock_backend, run
+from burn.testing import (
+    MOCK_DEVICES,
+    SUITES,
+    Check,
+    NumpyBackend,
+    Result,
+    Status,
+    mock_backend,
+    run,
+)
 
 FAULTY = """
 import os
@@ -136,7 +148,7 @@ def test_a_check_that_takes_too_long_is_a_failure_that_says_where_it_is(check):
     (device,) = document["devices"]
     assert device["finished"] is True
     failure = only(device["failures"])
-    assert failure["message"].startswith("it took more than 0.8 s; the process was ended by ")
+    assert failure["message"].startswith("it took more than 0.8 s; the process was killed\n")
     assert 0.8 <= failure["seconds"] < 30
     if os.name != "nt":
         assert "burn_faulty.py" in failure["message"]
@@ -275,6 +287,28 @@ def test_a_stop_leaves_a_report_a_document_and_no_process(variables, tmp_path, n
     assert document["finished"] is document["conforms"] is False
     assert document["devices"][0]["total"] > len(document["devices"][0]["results"]) > 0
     wait_for(lambda: not is_running(worker))
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("the results\n  differ", "the results differ"),
+        (
+            'Traceback (most recent call last):\n  File "a.py"\n    f()\nOSError: a\nb',
+            "OSError: a b",
+        ),
+        (
+            'Traceback (most recent call last):\n  File "a.py"',
+            "Traceback (most recent call last): ",
+        ),
+    ],
+)
+def test_the_line_of_a_failure_says_what_was_raised_and_not_where(capsys, message, shown):
+    session = SimpleNamespace(total=0, device=SimpleNamespace(name="unit:0"))
+    check = Check("values", "relu", float32, "rows", lambda: None)
+    progress = CheckProgress(session, Console(stderr=True, width=200))
+    progress.update(Result(check, Status.FAILED, message, "", None, 0.0))
+    assert f"FAILED values/relu/float32/rows: {shown}" in capsys.readouterr().err
 
 
 @pytest.mark.exhaustive
@@ -450,6 +484,7 @@ def test_a_quick_run_tries_few_shapes_where_each_is_compiled_for():
         few = run("compiling", **options)
         every = run("compiling", **options, few_shapes=False)
         whole = run("compiling", ops=["add"], suites=["values"])
+        sums = run("compiling", ops=["sum"], suites=["values"], quick=True, few_shapes=True)
     with registered(spec):  # loaded anew, which has seen no shape
         printed = CliRunner().invoke(main, ["check", "compiling", "--quick", "--op=add"]).stdout
     assert few.few_shapes
@@ -468,6 +503,8 @@ def test_a_quick_run_tries_few_shapes_where_each_is_compiled_for():
     assert {one.op for one in drawn} == {"add"}
     assert {"rank 0", "long 1", "part 2"} <= {one.note for one in drawn}
     assert len(drawn) <= 4
+    narrow = {one.check.name for one in sums.results if "float16" in one.check.note}
+    assert narrow == {"values/sum/float16/beyond float16 on the way"}
     of_add = {suite for suite, op in others if op == "add"}
     every_of_add = {suite for suite, op in kinds_of_checks(every)[1] if op == "add"}
     assert of_add == every_of_add - {"functions", "function_transforms"}

@@ -83,7 +83,8 @@ class Backend(
     def device_count(self, type_id: int) -> int:
         """Number of devices of a type; 0 where its driver or library is missing, never an error.
 
-        `type_id` is the index of the type in ``BackendSpec.device_types``.
+        `type_id` is the index of the type in ``BackendSpec.device_types``, or a number that none of
+        them has, up to 255: there are 0 devices of such a type.
         """
 
     @required

@@ -111,7 +111,7 @@ class CheckProgress:
     def _fail(self, result: Result) -> None:
         self._failures += 1
         if self._failures <= _MAX_FAILURES:
-            message = " ".join(result.message.split())
+            message = _one_line(result.message)
             if len(message) > _MAX_MESSAGE_LENGTH:
                 message = f"{message[:_MAX_MESSAGE_LENGTH]}..."
             self._line(f"{result.status.name} {result.check.name}: {message}", "red")
@@ -139,3 +139,12 @@ class _Bar(CheckProgress):
         session = self._session
         total = session.total or None
         self._bar.update(self._task, completed=session.done, total=total, note=self._note)
+
+
+def _one_line(message: str) -> str:
+    """A message without line breaks; of an exception what stands below its trace."""
+    lines = message.splitlines()
+    if lines and lines[0].startswith("Traceback "):
+        frames = [number for number, line in enumerate(lines) if line.startswith("  ")]
+        lines = lines[max(frames, default=-1) + 1 :] or lines
+    return " ".join(" ".join(lines).split())

@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from burn.dtype import float32, int32
+from burn.dtype import float16, float32, int32
 from burn.ops import REGISTRY, resolve
 from burn.testing._check import Check, Result
 from burn.testing._check_selection import Selection
@@ -40,6 +40,9 @@ _OF_DERIVED_OPS: Final = ("values", "settings", "gradients")
 
 _DRAWS: Final = ("rank 0", "long 1", "part 2")
 """Draws that are made all the same: many bugs show in them alone, and ops share their shapes."""
+
+_NARROW: Final = ("16-bit", "float16")
+"""What names of samples have that go wrong in 16-bit floats alone."""
 
 _LEFT_OUT: Final = ("functions", "function_transforms", "silence")
 """Suites of functions that core makes of ops, and of all samples."""
@@ -112,10 +115,10 @@ def listed(subject: Subject, selection: Selection, *, few_shapes: bool) -> Itera
 def _with_few_shapes(subject: Subject, checks: Iterable[Check]) -> Iterator[Check]:
     """Of checks, those for which a library has to compile little.
 
-    Each suite tries one sample of each op, ``values`` one with each dtype, and ``draws`` one of
-    each sort. It is one whose shape other ops have too, if there is one: then they share the parts
-    that they are made of. Ops that are made of others are tried by the suites about results and
-    gradients alone, with one dtype.
+    Each suite tries one sample of each op, ``values`` one with each dtype and those that go wrong
+    in 16-bit floats alone, and ``draws`` one of each sort. It is one whose shape other ops have
+    too, if there is one: then they share the parts that they are made of. Ops that are made of
+    others are tried by the suites about results and gradients alone, with one dtype.
     """
     chosen: dict[Any, tuple[int, Check]] = {}
     for check in checks:
@@ -125,6 +128,8 @@ def _with_few_shapes(subject: Subject, checks: Iterable[Check]) -> Iterator[Chec
         part: Any = check.dtype if is_native and check.suite == "values" else None
         if check.suite == "draws" and check.note in _DRAWS:
             part = check.note
+        if check.dtype is float16 and any(one in check.note for one in _NARROW):
+            part = part, check.note
         key = (check.suite, check.op, part) if check.op else check.name
         preference = _preference(check)
         if key not in chosen or preference > chosen[key][0]:

@@ -161,7 +161,8 @@ class WorkerProcess:
         # Of the kit one line is of interest.
         ends = [number for number, line in enumerate(lines, 1) if _FOLDER in line]
         shown = lines[: ends[0] if ends else None][:_MAX_TRACE_LINES]
-        return "\n".join([f"the process {_status(status)}", *shown])
+        how = "was killed" if self.overdue is not None else _status(status)
+        return "\n".join([f"the process {how}", *shown])
 
 
 def _status(status: int) -> str:
