@@ -249,7 +249,9 @@ def test_an_index_out_of_range_is_reported_at_the_next_read_and_once():
     x, indices = torch.arange(3.0), torch.tensor([1, 3])
     found = table.gather(x, indices, axis=0)
     assert found.shape == (2,)
-    with pytest.raises(IndexError, match=r"gather\(float32\[3\], int64\[2\], axis=0\): index 3 is out of range"):
+    with pytest.raises(
+        IndexError, match=r"gather\(float32\[3\], int64\[2\], axis=0\): index 3 is out of range"
+    ):
         ops.to_data(found)
     assert ops.to_data(x).array.tolist() == [0.0, 1.0, 2.0]
     assert ops.to_data(ops.gather(x, torch.tensor([-1, -3]), axis=0)).array.tolist() == [2.0, 0.0]
