@@ -85,6 +85,7 @@ CALLS = {
     "unique": call(
         X, axis=0, return_index=True, return_inverse=True, return_counts=True, equal_nan=False
     ),
+    "unique_consecutive": call(X, axis=0, return_inverse=True, return_counts=True),
     "global_norm": call(X, ord=1),
     "sum": [REDUCED, call(X, axis=(0, 1), keepdims=True)],
     "std": call(X, axis=(0,), correction=1, keepdims=True),
@@ -140,6 +141,8 @@ CALLS = {
     "full": [call((2, 3), 0.5), call(2, 3), call(2, True), call(2, 1.5 + 1j)],
     "full_like": [call(X, 2), call(X, 0.5)],
     "linspace": call(0.0, 2.0, 5, endpoint=False),
+    "logspace": call(0.0, 2.0, 5, base=2.5, endpoint=False),
+    "geomspace": call(0.5, 2.0, 5, endpoint=False),
     "ones": [call(3), call((2, 3))],
     "zeros": [call(3), call((2, 3))],
     "cartesian_grid": [call(3), call((2, 3))],
@@ -383,7 +386,14 @@ CALLS = {
     "random.truncated_normal": [call((2, 3), 0.5, 2.0, -1.0, 2.5), call(4, 1, 2, -3, 3)],
     "random.uniform": [call((2, 3), 0.5, 2.0), call(4, 1, 2)],
     **{f"signal.{name}_window": call(5, periodic=True) for name in ("blackman", "hamming", "hann")},
-    "signal.bartlett_window": call(5, periodic=True),
+    **{
+        f"signal.{name}_window": call(5, periodic=True)
+        for name in ("bartlett", "cosine", "nuttall")
+    },
+    "signal.exponential_window": call(5, tau=2.5, periodic=True),
+    "signal.gaussian_window": call(5, std=2.5, periodic=True),
+    "signal.general_cosine_window": call(5, weights=[0.5, 0.25], periodic=True),
+    "signal.general_hamming_window": call(5, alpha=0.75, periodic=True),
     "signal.kaiser_window": call(5, beta=2.5, periodic=True),
     "signal.cfft": call(ROW, ROW, n=4, axis=0),
     "signal.icfft": call(ROW, ROW, n=4, axis=0),

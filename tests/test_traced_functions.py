@@ -22,6 +22,7 @@ DEVICES = {
     "opencl": burn.Device("opencl"),
 }
 
+UNIQUE = ("all", "consecutive", "counts", "inverse", "values")
 NO_VALUE = "no value while a function is traced"
 NO_SHAPE = r"the shape of \w+ depends on values"
 REFUSED = {
@@ -31,7 +32,7 @@ REFUSED = {
     "from_dlpack": NO_VALUE,
     "nonzero": NO_SHAPE,
     "unique": NO_SHAPE,
-    **{f"unique_{name}": NO_SHAPE for name in ("all", "counts", "inverse", "values")},
+    **{f"unique_{name}": NO_SHAPE for name in UNIQUE},
     "a mask": NO_SHAPE,
     "repeat": NO_SHAPE,
     "signal.istft": NO_VALUE,

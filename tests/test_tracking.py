@@ -54,7 +54,8 @@ ACTIVATIONS = [
 ]
 WHOLE = [
     *["argwhere", "contains_nan", "fliplr", "flipud", "matrix_transpose", "nonzero", "ones_like"],
-    *["unique_all", "unique_counts", "unique_inverse", "unique_values", "zeros_like"],
+    *["unique_all", "unique_consecutive", "unique_counts", "unique_inverse", "unique_values"],
+    "zeros_like",
     *["linalg.matrix_transpose", "linalg.qr", "linalg.svdvals"],
 ]
 OF_SQUARE_MATRICES = [

@@ -34,7 +34,8 @@ REFUSED = {
     "nonzero": "depends on its values",
     "unique": "depends on its values",
     **{
-        f"unique_{name}": "depends on its values" for name in ("all", "counts", "inverse", "values")
+        f"unique_{name}": "depends on its values"
+        for name in ("all", "consecutive", "counts", "inverse", "values")
     },
 }
 """Functions whose results depend on values in Python, or in their shape."""

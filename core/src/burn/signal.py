@@ -9,9 +9,15 @@ from burn.functions.stft import istft, stft
 from burn.functions.windows import (
     bartlett_window,
     blackman_window,
+    cosine_window,
+    exponential_window,
+    gaussian_window,
+    general_cosine_window,
+    general_hamming_window,
     hamming_window,
     hann_window,
     kaiser_window,
+    nuttall_window,
 )
 
 __all__ = [
@@ -19,12 +25,18 @@ __all__ = [
     "bartlett_window",
     "blackman_window",
     "cfft",
+    "cosine_window",
+    "exponential_window",
+    "gaussian_window",
+    "general_cosine_window",
+    "general_hamming_window",
     "hamming_window",
     "hann_window",
     "icfft",
     "irfft",
     "istft",
     "kaiser_window",
+    "nuttall_window",
     "rfft",
     "stft",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,16 +24,21 @@ from burn.functions.normalize import (
 )
 from burn.functions.searching import where
 from burn.functions.views import independent
-from burn.ops.arguments import as_integer
+from burn.ops.arguments import as_integer, real_number
 from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from burn.aliases import Scalar, Shape
+    from burn.devices import Device
     from burn.tensor.tensor import Tensor
 
 __all__ = [
     "cartesian_grid",
+    "geomspace",
     "linspace",
+    "logspace",
     "meshgrid",
     "one_hot",
     "one_hot_fill",
@@ -272,24 +277,154 @@ def linspace(
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
     target = find_device(device, "linspace")
-    first = as_number(start, "start", "linspace")
-    last = as_number(stop, "stop", "linspace")
-    count = as_integer(num, "num", "linspace", least=0)
+    numbers = _evenly_spaced(start, stop, num, "linspace", endpoint=endpoint)
+    return _on_device(numbers, dtype, target, "linspace")
+
+
+def logspace(
+    start: float,
+    stop: float,
+    /,
+    num: int,
+    *,
+    base: float = 10.0,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    endpoint: bool = True,
+) -> Tensor:
+    """Powers of a base, of evenly spaced exponents from `start` to `stop`.
+
+    Parameters
+    ----------
+    start, stop : float
+        The first exponent, and the last if `endpoint` is true.
+    num : int
+        Number of powers.
+    base : float
+        What is raised to the exponents; positive.
+    dtype : DType or str, optional
+        Dtype of the result. By default the device's default float dtype.
+    device : Device or str, optional
+        Device of the tensor. By default the default device.
+    endpoint : bool
+        Whether `stop` is one of the exponents.
+
+    Returns
+    -------
+    Tensor, shape (num,)
+        The powers, computed in float64; infinite where they are beyond it.
+
+    Raises
+    ------
+    ArgumentError
+        If an exponent is not finite, `num` is negative, or `base` not positive and finite.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.logspace(0, 3, 4, device="cpu").tolist()
+    [1.0, 10.0, 100.0, 1000.0]
+    """
+    target = find_device(device, "logspace")
+    first = real_number(start, "start", "logspace")
+    last = real_number(stop, "stop", "logspace")
+    base = real_number(base, "base", "logspace", above=0.0, below=math.inf)
+    exponents = _evenly_spaced(first, last, num, "logspace", endpoint=endpoint)
+    with np.errstate(over="ignore", under="ignore"):
+        return _on_device(np.power(base, exponents), dtype, target, "logspace")
+
+
+def geomspace(
+    start: float,
+    stop: float,
+    /,
+    num: int,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    endpoint: bool = True,
+) -> Tensor:
+    """Numbers from `start` to `stop`, each a fixed multiple of the one before.
+
+    Parameters
+    ----------
+    start, stop : float
+        The ends, of equal sign and not 0. The first number is `start`, the last is `stop` if
+        `endpoint` is true.
+    num : int
+        Number of numbers.
+    dtype : DType or str, optional
+        Dtype of the result. By default the device's default float dtype.
+    device : Device or str, optional
+        Device of the tensor. By default the default device.
+    endpoint : bool
+        Whether `stop` is one of the numbers.
+
+    Returns
+    -------
+    Tensor, shape (num,)
+        The numbers, computed in float64.
+
+    Raises
+    ------
+    ArgumentError
+        If an end is 0 or not finite, the ends differ in sign, or `num` is negative.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.geomspace(1, 8, 4, device="cpu").tolist()
+    [1.0, 2.0, 4.0, 8.0]
+    """
+    target = find_device(device, "geomspace")
+    first, last = [
+        real_number(one, "an end", "geomspace", above=-math.inf, below=math.inf)
+        for one in (start, stop)
+    ]
+    sign = math.copysign(1.0, first)
+    if not (first and last) or sign != math.copysign(1.0, last):
+        raise ArgumentError(
+            f"numbers from {shown_value(start)} to {shown_value(stop)}",
+            hint="Both are positive, or both negative",
+            operation="geomspace",
+        )
+    exponents = _evenly_spaced(
+        math.log10(abs(first)), math.log10(abs(last)), num, "geomspace", endpoint=endpoint
+    )
+    with np.errstate(over="ignore", under="ignore"):
+        numbers = sign * np.power(10.0, exponents)
+    numbers[:1] = first
+    if endpoint and len(numbers) > 1:
+        numbers[-1] = last
+    return _on_device(numbers, dtype, target, "geomspace")
+
+
+def _evenly_spaced(
+    start: Scalar, stop: Scalar, num: int, operation: str, *, endpoint: bool
+) -> NDArray[Any]:
+    first = as_number(start, "start", operation)
+    last = as_number(stop, "stop", operation)
+    count = as_integer(num, "num", operation, least=0)
     if endpoint.__class__ is not bool:
-        endpoint = as_flag(endpoint, "endpoint", "linspace")
+        endpoint = as_flag(endpoint, "endpoint", operation)
     if not (_is_finite(first) and _is_finite(last)):
         raise ArgumentError(
             f"numbers from {shown_value(start)} to {shown_value(stop)}",
             hint="Both must be finite",
-            operation="linspace",
+            operation=operation,
         )
     try:
-        numbers = np.linspace(first * 1.0, last * 1.0, count, endpoint=endpoint)
+        return np.linspace(first * 1.0, last * 1.0, count, endpoint=endpoint)
     except (MemoryError, ValueError, IndexError, OverflowError) as error:  # by the count
         rule = f"{shown_value(count)} numbers do not fit in memory"
-        raise OutOfMemoryError(rule, hint="Compute with fewer", operation="linspace") from error
+        raise OutOfMemoryError(rule, hint="Compute with fewer", operation=operation) from error
+
+
+def _on_device(
+    numbers: NDArray[Any], dtype: DTypeLike | None, target: Device, operation: str
+) -> Tensor:
     if dtype is not None:
-        dtype = as_dtype(dtype, "linspace")
+        dtype = as_dtype(dtype, operation)
     elif numbers.dtype.kind == "f":
         dtype = target.settings.float_dtype
     else:

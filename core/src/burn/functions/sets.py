@@ -13,20 +13,31 @@ from burn.dispatch import DispatchTensor
 from burn.dtype import Kind, bool_
 from burn.functions import calls
 from burn.functions.common import Operand
-from burn.functions.creation import full
+from burn.functions.creation import full, ones
+from burn.functions.cumulative import cumulative_sum
 from burn.functions.data_type import result_type
-from burn.functions.elementwise import equal, logical_not, minimum
+from burn.functions.elementwise import equal, logical_not, minimum, not_equal
 from burn.functions.indexing import take
+from burn.functions.manipulation import concat
 from burn.functions.normalize import as_flag, check_any_tensor, check_tensor, normalize_axis
 from burn.functions.quantization import numbers_of
-from burn.functions.searching import searchsorted
+from burn.functions.rearranging import narrow
+from burn.functions.searching import nonzero, searchsorted
 from burn.functions.sorting import sort
-from burn.functions.utility import any
+from burn.functions.utility import any, diff
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["isin", "unique", "unique_all", "unique_counts", "unique_inverse", "unique_values"]
+__all__ = [
+    "isin",
+    "unique",
+    "unique_all",
+    "unique_consecutive",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]
 
 
 class UniqueAll(NamedTuple):
@@ -238,6 +249,77 @@ def unique(
     found = (indices, inverse, counts)
     chosen = [one for one, is_wanted in zip(found, wanted, strict=True) if is_wanted]
     return (values, *chosen) if chosen else values
+
+
+def unique_consecutive(
+    x: Tensor,
+    /,
+    *,
+    axis: int | None = None,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+) -> Tensor | tuple[Tensor, ...]:
+    """The first of each run of equal elements, or of equal slices along an axis.
+
+    Parameters
+    ----------
+    x : Tensor
+        Tensor of any dtype.
+    axis : int, optional
+        The axis whose slices are compared; all elements in row-major order by default.
+    return_inverse : bool
+        Whether to return for each element, or slice, the index of its run, too.
+    return_counts : bool
+        Whether to return the length of each run, too.
+
+    Returns
+    -------
+    values : Tensor
+        The elements as a vector, or the slices joined along `axis`. NaN equals no NaN.
+    inverse_indices : Tensor, optional
+        In the shape of `x`; for slices a vector.
+    counts : Tensor, optional
+        The length of each run.
+
+    Raises
+    ------
+    AxisError
+        If `x` has no such axis.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([1, 1, 2, 2, 2, 1], device="cpu")
+    >>> values, counts = burn.unique_consecutive(x, return_counts=True)
+    >>> values.tolist(), counts.tolist()
+    ([1, 2, 1], [2, 3, 1])
+    """
+    operation = "unique_consecutive"
+    check_tensor(x, "x", operation)
+    has_inverse = as_flag(return_inverse, "return_inverse", operation)
+    has_counts = as_flag(return_counts, "return_counts", operation)
+    x = numbers_of(x)
+    number = 0 if axis is None else normalize_axis(x, axis, operation)
+    parts = x.reshape((x.size,)) if axis is None else x
+    length = parts.shape[number]
+    differs = not_equal(
+        narrow(parts, min(1, length), max(length - 1, 0), axis=number),
+        narrow(parts, 0, max(length - 1, 0), axis=number),
+    )
+    others = tuple(one for one in range(parts.ndim) if one != number)
+    begins = concat(
+        [ones((min(length, 1),), dtype=bool_, device=x.device), any(differs, axis=others)], axis=0
+    )
+    dtype = x.device.settings.int_dtype
+    indices = nonzero(begins)[0].astype(dtype)
+    found = [calls.select(parts, indices, axis=number)]
+    if has_inverse:
+        runs = cumulative_sum(begins.astype(dtype)) - 1
+        found.append(runs.reshape(x.shape, copy=True) if axis is None else runs)
+    if has_counts:
+        end = full((min(length, 1),), length, dtype=dtype, device=x.device)
+        found.append(diff(concat([indices, end], axis=0)))
+    return tuple(found) if len(found) > 1 else found[0]
 
 
 def isin(x1: Operand, x2: Operand, /, *, invert: bool = False) -> Tensor:

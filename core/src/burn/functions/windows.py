@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from burn.dtype import float32
 from burn.errors import ArgumentError
 from burn.functions.common import DeviceLike, DTypeLike
 from burn.functions.creation import arange, full, ones
-from burn.functions.elementwise import cos, i0, minimum, sqrt
+from burn.functions.elementwise import cos, exp, i0, minimum, sin, sqrt, square
 from burn.functions.normalize import as_dtype, as_flag, find_device
 from burn.ops.arguments import as_integer, real_number
+from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -20,9 +21,15 @@ if TYPE_CHECKING:
 __all__ = [
     "bartlett_window",
     "blackman_window",
+    "cosine_window",
+    "exponential_window",
+    "gaussian_window",
+    "general_cosine_window",
+    "general_hamming_window",
     "hamming_window",
     "hann_window",
     "kaiser_window",
+    "nuttall_window",
 ]
 
 _LARGEST_BETA: Final = 80.0
@@ -257,6 +264,296 @@ def kaiser_window(
         return i0(height * beta) / i0(full((), beta, dtype=index.dtype, device=index.device))
 
     return _window(bell, size, dtype, device, "kaiser_window", periodic=periodic)
+
+
+def cosine_window(
+    size: int,
+    /,
+    *,
+    periodic: bool = True,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Half a wave: ``sin(pi (j + 1/2) / (n + 1))``.
+
+    Parameters
+    ----------
+    size : int
+        Number of elements.
+    periodic : bool
+        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
+    dtype : DType, optional
+        A float dtype; the default one of the device if left out.
+    device : Device or str, optional
+        Device of the result; the default device if left out.
+
+    Returns
+    -------
+    Tensor, shape (size,)
+        The window.
+
+    Raises
+    ------
+    ArgumentError
+        If `size` is negative, or `dtype` no float dtype.
+
+    Examples
+    --------
+    >>> import burn
+    >>> window = burn.signal.cosine_window(3, periodic=False, device="cpu")
+    >>> burn.allclose(window, burn.asarray([0.5, 1.0, 0.5], device="cpu"))
+    True
+    """
+
+    def arch(index: Tensor, count: int) -> Tensor:
+        return sin((index + 0.5) * (math.pi / (count + 1)))
+
+    return _window(arch, size, dtype, device, "cosine_window", periodic=periodic)
+
+
+def exponential_window(
+    size: int,
+    /,
+    *,
+    tau: float = 1.0,
+    periodic: bool = True,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Exponential decay on both sides: ``exp(-abs(j - n / 2) / tau)``.
+
+    Parameters
+    ----------
+    size : int
+        Number of elements.
+    tau : float
+        Number of elements in which the window falls to 1 / e; positive.
+    periodic : bool
+        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
+    dtype : DType, optional
+        A float dtype; the default one of the device if left out.
+    device : Device or str, optional
+        Device of the result; the default device if left out.
+
+    Returns
+    -------
+    Tensor, shape (size,)
+        The window.
+
+    Raises
+    ------
+    ArgumentError
+        If `size` is negative, `tau` not positive, or `dtype` no float dtype.
+
+    Examples
+    --------
+    >>> import burn
+    >>> window = burn.signal.exponential_window(3, tau=0.5, periodic=False, device="cpu")
+    >>> burn.allclose(window, burn.exp(burn.asarray([-2.0, 0.0, -2.0], device="cpu")))
+    True
+    """
+    tau = real_number(tau, "tau", "exponential_window", above=0.0, below=math.inf)
+
+    def decay(index: Tensor, count: int) -> Tensor:
+        return exp((index - count / 2.0) / tau)
+
+    return _window(decay, size, dtype, device, "exponential_window", periodic=periodic)
+
+
+def gaussian_window(
+    size: int,
+    /,
+    *,
+    std: float = 1.0,
+    periodic: bool = True,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """The window of Gauss: ``exp(-((j - n / 2) / std)**2 / 2)``.
+
+    Parameters
+    ----------
+    size : int
+        Number of elements.
+    std : float
+        The standard deviation, in elements; positive.
+    periodic : bool
+        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
+    dtype : DType, optional
+        A float dtype; the default one of the device if left out.
+    device : Device or str, optional
+        Device of the result; the default device if left out.
+
+    Returns
+    -------
+    Tensor, shape (size,)
+        The window.
+
+    Raises
+    ------
+    ArgumentError
+        If `size` is negative, `std` not positive, or `dtype` no float dtype.
+
+    Examples
+    --------
+    >>> import burn
+    >>> window = burn.signal.gaussian_window(3, std=0.5, periodic=False, device="cpu")
+    >>> burn.allclose(window, burn.exp(burn.asarray([-2.0, 0.0, -2.0], device="cpu")))
+    True
+    """
+    std = real_number(std, "std", "gaussian_window", above=0.0, below=math.inf)
+
+    def bell(index: Tensor, count: int) -> Tensor:
+        return exp(-0.5 * square((index - count / 2.0) / std))
+
+    return _window(bell, size, dtype, device, "gaussian_window", periodic=periodic)
+
+
+def general_cosine_window(
+    size: int,
+    /,
+    *,
+    weights: Sequence[float],
+    periodic: bool = True,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """Weighted cosines: ``w[0] - w[1] cos(2 pi j / n) + w[2] cos(4 pi j / n) - ...``.
+
+    Parameters
+    ----------
+    size : int
+        Number of elements.
+    weights : sequence of float
+        The weights w, whose signs alternate in the sum; one or more.
+    periodic : bool
+        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
+    dtype : DType, optional
+        A float dtype; the default one of the device if left out.
+    device : Device or str, optional
+        Device of the result; the default device if left out.
+
+    Returns
+    -------
+    Tensor, shape (size,)
+        The window.
+
+    Raises
+    ------
+    ArgumentError
+        If `size` is negative, there is no weight, or `dtype` is no float dtype.
+
+    Examples
+    --------
+    >>> import burn
+    >>> weights = [0.5, 0.5]
+    >>> burn.signal.general_cosine_window(
+    ...     3, weights=weights, periodic=False, device="cpu"
+    ... ).tolist()
+    [0.0, 1.0, 0.0]
+    """
+    operation = "general_cosine_window"
+    if not isinstance(weights, (list, tuple)) or not weights:
+        raise ArgumentError(
+            f"weights are {shown_value(weights)}",
+            hint="Give a list of one number or more",
+            operation=operation,
+        )
+    amounts = tuple(
+        real_number(one, "a weight", operation, above=-math.inf, below=math.inf) for one in weights
+    )
+    return _cosine_sum(amounts, size, dtype, device, operation, periodic=periodic)
+
+
+def general_hamming_window(
+    size: int,
+    /,
+    *,
+    alpha: float = 0.54,
+    periodic: bool = True,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """A raised cosine: ``alpha - (1 - alpha) cos(2 pi j / n)``.
+
+    Parameters
+    ----------
+    size : int
+        Number of elements.
+    alpha : float
+        The weight of the constant: 0.5 gives Hann's window.
+    periodic : bool
+        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
+    dtype : DType, optional
+        A float dtype; the default one of the device if left out.
+    device : Device or str, optional
+        Device of the result; the default device if left out.
+
+    Returns
+    -------
+    Tensor, shape (size,)
+        The window.
+
+    Raises
+    ------
+    ArgumentError
+        If `size` is negative, `alpha` not finite, or `dtype` no float dtype.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.signal.general_hamming_window(3, alpha=0.5, periodic=False, device="cpu").tolist()
+    [0.0, 1.0, 0.0]
+    """
+    operation = "general_hamming_window"
+    alpha = real_number(alpha, "alpha", operation, above=-math.inf, below=math.inf)
+    return _cosine_sum((alpha, 1.0 - alpha), size, dtype, device, operation, periodic=periodic)
+
+
+def nuttall_window(
+    size: int,
+    /,
+    *,
+    periodic: bool = True,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor:
+    """The window of Nuttall: four weighted cosines with sidelobes below -98 dB.
+
+    Parameters
+    ----------
+    size : int
+        Number of elements.
+    periodic : bool
+        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
+    dtype : DType, optional
+        A float dtype; the default one of the device if left out.
+    device : Device or str, optional
+        Device of the result; the default device if left out.
+
+    Returns
+    -------
+    Tensor, shape (size,)
+        The window.
+
+    Raises
+    ------
+    ArgumentError
+        If `size` is negative, or `dtype` no float dtype.
+
+    Notes
+    -----
+    A. H. Nuttall, "Some windows with very good sidelobe behavior" (1981): four terms.
+
+    Examples
+    --------
+    >>> import burn
+    >>> window = burn.signal.nuttall_window(3, periodic=False, device="cpu")
+    >>> burn.allclose(window, burn.asarray([0.0003628, 1.0, 0.0003628], device="cpu"))
+    True
+    """
+    weights = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
+    return _cosine_sum(weights, size, dtype, device, "nuttall_window", periodic=periodic)
 
 
 def _cosine_sum(

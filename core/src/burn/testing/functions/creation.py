@@ -13,8 +13,8 @@ from burn.errors import (
     ShapeError,
 )
 from burn.testing.arrays import floats, integers
-from burn.testing.function_samples import call, function_calls, wrong
-from burn.testing.op_samples import TESTED_DTYPE
+from burn.testing.function_samples import call, function_calls, function_reference, wrong
+from burn.testing.op_samples import TESTED_DTYPE, Array
 
 for _name in ("zeros", "ones", "nn.init.zeros", "nn.init.ones"):
     function_calls(
@@ -49,6 +49,42 @@ function_calls(
     call("without the end", 0.0, 1.0, 4, endpoint=False),
     call("none", 0.0, 1.0, 0),
 )
+
+
+@function_reference(
+    "logspace",
+    samples=[
+        call("four", 0.0, 3.0, 4),
+        call("without the end", -1.0, 1.5, 5, endpoint=False),
+        call("another base", -2, 3, 6, base=2.0),
+        call("none", 0.0, 1.0, 0),
+    ],
+    errors=[
+        wrong("an infinite exponent", ArgumentError, 0.0, np.inf, 3),
+        wrong("a negative base", ArgumentError, 0.0, 1.0, 3, base=-2.0),
+    ],
+)
+def _(start: float, stop: float, num: int, *, base: float = 10.0, endpoint: bool = True) -> Array:
+    return np.logspace(start, stop, num, endpoint, base)
+
+
+@function_reference(
+    "geomspace",
+    samples=[
+        call("four", 1.0, 8.0, 4),
+        call("without the end", -3.0, -0.5, 5, endpoint=False),
+        call("one", 2.5, 3.0, 1),
+        call("none", 0.5, 1.0, 0),
+    ],
+    errors=[
+        wrong("from 0", ArgumentError, 0.0, 1.0, 3),
+        wrong("from below to above 0", ArgumentError, -1.0, 1.0, 3),
+    ],
+)
+def _(start: float, stop: float, num: int, *, endpoint: bool = True) -> Array:
+    return np.geomspace(start, stop, num, endpoint)
+
+
 function_calls(
     "eye",
     call("square", 3),

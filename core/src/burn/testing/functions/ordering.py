@@ -120,3 +120,36 @@ def _(x1: Array, x2: Any, *, side: Any = "left", sorter: Array | None = None) ->
 )
 def _(x: Array, **options: Any) -> Any:
     return np.unique(x, **options)
+
+
+@function_reference(
+    "unique_consecutive",
+    samples=[
+        call("elements", _REPEATED, kinds=Kind.REAL),
+        call("everything", np.array([3, 3, 1, 1, 1, 3]), return_inverse=True, return_counts=True),
+        call("rows", _ROWS[[0, 3, 1, 0]], axis=0, return_counts=True),
+        call("columns", booleans(2, 9), axis=-1, return_inverse=True, return_counts=True),
+        call("NaN is distinct", _NAN[:, :1], return_counts=True, differentiable=False),
+        call("nothing", floats(0, 3), return_inverse=True, return_counts=True),
+        call("empty rows", floats(3, 0), axis=0, return_counts=True),
+        call("a number", floats(), return_inverse=True),
+    ],
+    errors=[wrong("an axis out of range", AxisError, floats(3), axis=1)],
+    transforms=False,
+    exact=True,
+)
+def _(
+    x: Array, *, axis: int | None = None, return_inverse: bool = False, return_counts: bool = False
+) -> Any:
+    rows = x.reshape(-1, 1) if axis is None else np.moveaxis(x, axis, 0).reshape(x.shape[axis], -1)
+    begins = np.ones(len(rows), np.bool_)
+    begins[1:] = (rows[1:] != rows[:-1]).any(1)
+    indices = np.flatnonzero(begins)
+    inverse = np.cumsum(begins) - 1
+    values = x.reshape(-1)[indices] if axis is None else x.take(indices, axis)
+    found = [values]
+    if return_inverse:
+        found.append(inverse.reshape(x.shape) if axis is None else inverse)
+    if return_counts:
+        found.append(np.diff(np.append(indices, len(rows)) if len(rows) else indices))
+    return tuple(found) if len(found) > 1 else values

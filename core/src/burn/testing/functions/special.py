@@ -134,6 +134,74 @@ def _(size: int, *, beta: float = 12.0, periodic: bool = True) -> Array:
     return np.i0(height * beta) / np.i0(beta)
 
 
+def _general_cosine(weights: list[float], size: int, periodic: bool) -> Array:
+    """Weighted cosines of alternating signs."""
+    angle = np.pi * (_window(size, periodic) + 1.0)
+    waves = [(-1) ** k * one * np.cos(k * angle) for k, one in enumerate(weights)]
+    return np.sum(waves, 0) if size > 1 else np.ones(size)
+
+
+_NEGATIVE: Final = wrong("a negative size", ArgumentError, -1)
+
+
+@function_reference("signal.cosine_window", samples=_SIZES, errors=[_NEGATIVE])
+def _(size: int, *, periodic: bool = True) -> Array:
+    return (
+        np.sin((np.arange(size) + 0.5) * np.pi / (size + periodic)) if size > 1 else np.ones(size)
+    )
+
+
+@function_reference(
+    "signal.exponential_window",
+    samples=[*_SIZES, call("wide", 6, tau=4.5)],
+    errors=[_NEGATIVE, wrong("tau of 0", ArgumentError, 4, tau=0.0)],
+)
+def _(size: int, *, tau: float = 1.0, periodic: bool = True) -> Array:
+    middle = (size if periodic else size - 1) / 2.0
+    return np.exp(-np.abs(np.arange(size) - middle) / tau) if size > 1 else np.ones(size)
+
+
+@function_reference(
+    "signal.gaussian_window",
+    samples=[*_SIZES, call("wide", 6, std=4.5)],
+    errors=[_NEGATIVE, wrong("a negative deviation", ArgumentError, 4, std=-1.0)],
+)
+def _(size: int, *, std: float = 1.0, periodic: bool = True) -> Array:
+    middle = (size if periodic else size - 1) / 2.0
+    return np.exp(-(((np.arange(size) - middle) / std) ** 2) / 2) if size > 1 else np.ones(size)
+
+
+@function_reference(
+    "signal.general_cosine_window",
+    samples=[
+        call("periodic", 8, weights=[0.5, 0.3, 0.2]),
+        call("symmetric", 5, weights=[0.5, 0.5], periodic=False),
+        call("a constant", 3, weights=[2.0]),
+        call("none", 0, weights=[0.5]),
+    ],
+    errors=[
+        wrong("a negative size", ArgumentError, -1, weights=[0.5]),
+        wrong("no weight", ArgumentError, 4, weights=[]),
+    ],
+)
+def _(size: int, *, weights: list[float], periodic: bool = True) -> Array:
+    return _general_cosine(weights, size, periodic)
+
+
+@function_reference(
+    "signal.general_hamming_window",
+    samples=[*_SIZES, call("a weight", 6, alpha=0.75)],
+    errors=[_NEGATIVE],
+)
+def _(size: int, *, alpha: float = 0.54, periodic: bool = True) -> Array:
+    return _general_cosine([alpha, 1.0 - alpha], size, periodic)
+
+
+@function_reference("signal.nuttall_window", samples=_SIZES, errors=[_NEGATIVE])
+def _(size: int, *, periodic: bool = True) -> Array:
+    return _general_cosine([0.3635819, 0.4891775, 0.1365995, 0.0106411], size, periodic)
+
+
 def _planar(name: str, *arrays: Array, errors: list[Any]) -> None:
     function_calls(
         f"fft.{name}",
