@@ -317,6 +317,7 @@ SHAPES = {
     "burn.where": ["bool (3,)", ROW, ROW],
     "burn.linalg.matrix_rank": [MATRIX, ()],
     "burn.linalg.matvec": [MATRIX, ROW],
+    "burn.linalg.lu_solve": [MATRIX, "int64 (3,)", MATRIX],
     "burn.linalg.pinv": [MATRIX, ()],
     "burn.linalg.solve": [(1, 1), (1, 1)],
     "burn.signal.istft": [(1, 3, 9), (1, 3, 9), (4,)],

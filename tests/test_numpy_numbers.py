@@ -141,6 +141,7 @@ CALLS = {
     "full": [call((2, 3), 0.5), call(2, 3), call(2, True), call(2, 1.5 + 1j)],
     "full_like": [call(X, 2), call(X, 0.5)],
     "linspace": call(0.0, 2.0, 5, endpoint=False),
+    **{name: call(X, Y, dx=0.5, axis=0) for name in ("trapezoid", "cumulative_trapezoid")},
     "logspace": call(0.0, 2.0, 5, base=2.5, endpoint=False),
     "geomspace": call(0.5, 2.0, 5, endpoint=False),
     "ones": [call(3), call((2, 3))],
@@ -355,6 +356,8 @@ CALLS = {
         }.items()
     },
     "linalg.trace": call(X, offset=1),
+    "linalg.lu_solve": call(SQUARE, np.array([2, 0, 1]), SQUARE, left=False, adjoint=True),
+    "linalg.norm": [call(X, 2, axis=1, keepdims=True), call(X, ord=1, axis=(0, 1))],
     "linalg.lstsq": call(X, X[:, 0], rcond=0.5),
     "linalg.solve_triangular": call(SQUARE, SQUARE, upper=True, left=False, unitriangular=True),
     **{

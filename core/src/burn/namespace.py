@@ -94,6 +94,7 @@ from burn.functions.gradient import *
 from burn.functions.histograms import *
 from burn.functions.indexing import *
 from burn.functions.inspection import __array_namespace_info__ as __array_namespace_info__
+from burn.functions.integrals import *
 from burn.functions.interchange import *
 from burn.functions.joining import *
 from burn.functions.linear_algebra import *

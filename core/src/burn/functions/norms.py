@@ -6,15 +6,26 @@ import builtins
 import math
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from burn.errors import ArgumentError
+from burn.errors import ArgumentError, AxisError, ShapeError
 from burn.functions import calls
 from burn.functions._matrix_checks import check_matrices
+from burn.functions._spread import accumulation_dtype
 from burn.functions.common import Axis
+from burn.functions.data_type import result_type
 from burn.functions.elementwise import abs, maximum, not_equal
 from burn.functions.linear_algebra import broadcast_axis, vecdot
-from burn.functions.normalize import as_flag, as_float, normalize_axes, number_dtype, reduction
+from burn.functions.manipulation import astype, expand_dims, moveaxis
+from burn.functions.normalize import (
+    as_flag,
+    as_float,
+    normalize_axes,
+    number_dtype,
+    rank_of,
+    reduction,
+)
 from burn.functions.quantization import numbers_of
 from burn.functions.statistical import max, min, sum
+from burn.functions.views import independent
 from burn.ops.arguments import real_number
 from burn.public_calls import shown_value
 
@@ -30,6 +41,7 @@ __all__ = [
     "matrix_norm",
     "max_abs_norm",
     "min_abs_norm",
+    "norm",
     "vector_norm",
     "vector_normalize",
 ]
@@ -137,6 +149,82 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: MatrixOrder = "fro
             operation="matrix_norm",
         )
     return result.reshape((*result.shape, 1, 1), copy=True) if keepdims else result
+
+
+@reduction
+def norm(
+    x: Tensor,
+    /,
+    ord: MatrixOrder = None,
+    axis: Axis = None,
+    *,
+    keepdims: bool = False,
+) -> Tensor:
+    """Norms of vectors along one axis, or of matrices along two, as in NumPy.
+
+    `vector_norm` and `matrix_norm` of the standard say which of both is meant.
+
+    Parameters
+    ----------
+    x : Tensor
+        Numbers. Without `axis` one vector or one matrix, if an `ord` is given.
+    ord : number, "fro" or "nuc", optional
+        The order of `vector_norm` or `matrix_norm`. By default 2 for vectors and "fro" for
+        matrices.
+    axis : int or tuple of two int, optional
+        The axis of vectors, or those of matrices. By default all elements are one vector, or with
+        an `ord` all axes are those of it.
+    keepdims : bool
+        Whether the result keeps those axes with length one.
+
+    Returns
+    -------
+    Tensor
+        The norms, in the dtype of the real part of `x`; integers give the default float dtype.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such norm.
+    AxisError
+        If `axis` has more than two axes.
+    ShapeError
+        If `axis` is left out, `ord` is given, and `x` has not one or two axes.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[3.0, 0.0], [0.0, 4.0]], device="cpu")
+    >>> burn.linalg.norm(x).item(), burn.linalg.norm(x, "nuc").item()
+    (5.0, 7.0)
+    >>> burn.linalg.norm(x, axis=1).tolist()
+    [3.0, 4.0]
+    """
+    rank = rank_of(x, "norm")
+    keeps = as_flag(keepdims, "keepdims", "norm")
+    if axis is None and ord is None:
+        return vector_norm(x, keepdims=keeps)
+    if axis is None and rank not in (1, 2):
+        raise ShapeError(
+            f"shape {x.shape} with ord {shown_value(ord)}",
+            hint="Name the axes of the vectors or matrices with axis=",
+            operation="norm",
+        )
+    axes = normalize_axes(x, axis, "norm")
+    if len(axes) == 1:
+        if isinstance(ord, str):
+            raise ArgumentError(
+                f"vectors have no norm {shown_value(ord)}", hint="Give a number", operation="norm"
+            )
+        return vector_norm(x, axis=axes, keepdims=keeps, ord=2 if ord is None else ord)
+    if len(axes) != 2:
+        raise AxisError(
+            f"axis is {shown_value(axis)}",
+            hint="Vectors have one axis, matrices two",
+            operation="norm",
+        )
+    result = matrix_norm(moveaxis(x, axes, (-2, -1)), ord="fro" if ord is None else ord)
+    return independent(expand_dims(result, tuple(sorted(axes)))) if keeps else result
 
 
 @reduction
@@ -371,11 +459,13 @@ def cosine_similarity(x1: Tensor, x2: Tensor, /, *, axis: int = -1, eps: float =
     """
     x1, x2 = as_float(x1, "cosine_similarity", "x1"), as_float(x2, "cosine_similarity", "x2")
     eps = _as_eps(eps, "cosine_similarity")
+    dtype = result_type(x1, x2)
+    x1, x2 = [astype(x, accumulation_dtype(x)) for x in (x1, x2)]  # 300 * 300 > float16's largest
     number = broadcast_axis(x1, x2, axis, "cosine_similarity")
     dot = vecdot(x1, x2, axis=number)
     from_end = number - builtins.max(x1.ndim, x2.ndim)
     norm1, norm2 = vector_norm(x1, axis=from_end), vector_norm(x2, axis=from_end)
-    return dot / maximum(norm1, eps) / maximum(norm2, eps)
+    return astype(dot / maximum(norm1, eps) / maximum(norm2, eps), dtype)
 
 
 def _vector_norm(x: Tensor, axis: Axis, ord: float, operation: str, *, keepdims: bool) -> Tensor:

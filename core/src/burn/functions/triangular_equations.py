@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.errors import ShapeError
+from burn.errors import DTypeError, ShapeError
 from burn.functions import calls
 from burn.functions._matrix_checks import check_matrices, check_square
 from burn.functions.elementwise import conj
+from burn.functions.indexing import take_along_axis
 from burn.functions.linear_algebra import matrix_transpose
-from burn.functions.manipulation import expand_dims, squeeze
+from burn.functions.manipulation import broadcast_shapes, broadcast_to, expand_dims, squeeze
 from burn.functions.normalize import as_flag, rank_of
+from burn.functions.sorting import argsort
 from burn.functions.views import independent
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["cholesky_solve", "solve_triangular"]
+__all__ = ["cholesky_solve", "lu_solve", "solve_triangular"]
 
 
 def solve_triangular(
@@ -123,7 +125,106 @@ def cholesky_solve(x: Tensor, factor: Tensor, /, *, upper: bool = False) -> Tens
     """
     check_square(factor, "cholesky_solve")
     upper = as_flag(upper, "upper", "cholesky_solve")
-    other = matrix_transpose(factor)
-    other = conj(other) if factor.dtype.is_complex else other
+    other = _adjoint(factor)
     lower, above = (other, factor) if upper else (factor, other)
     return solve_triangular(above, solve_triangular(lower, x, upper=False), upper=True)
+
+
+def lu_solve(
+    packed: Tensor,
+    permutation: Tensor,
+    x: Tensor,
+    /,
+    *,
+    left: bool = True,
+    adjoint: bool = False,
+) -> Tensor:
+    """Solutions X of ``A @ X = x``, for matrices A that `lu_decomposition` took apart.
+
+    Parameters
+    ----------
+    packed : Tensor, shape (..., n, n)
+        ``LU`` of `lu_decomposition`: both triangles in one matrix.
+    permutation : Tensor, shape (..., n)
+        The order of rows that `lu_decomposition` gives.
+    x : Tensor, shape (n,) or (..., n, k)
+        One right side, or matrices with a right side in each column; (..., k, n) unless `left`.
+    left : bool
+        Whether ``A @ X = x`` is solved, or else ``X @ A = x``.
+    adjoint : bool
+        Whether A stands for its conjugate transpose.
+
+    Returns
+    -------
+    Tensor
+        A solution for each right side, of the broadcast shape of `x`.
+
+    Raises
+    ------
+    ExecutionError
+        If a matrix is singular; it says which of a batch.
+    ShapeError
+        If the matrices are not square, or the permutation or the right sides have another length.
+    DTypeError
+        If the permutation has no integers.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[0.0, 2.0], [4.0, 2.0]], device="cpu")
+    >>> packed, permutation = burn.linalg.lu_decomposition(x)
+    >>> y = burn.asarray([2.0, 6.0], device="cpu")
+    >>> burn.linalg.lu_solve(packed, permutation, y).tolist()
+    [1.0, 1.0]
+    """
+    operation = "lu_solve"
+    check_square(packed, operation)
+    rank_of(permutation, operation, "permutation")
+    if permutation.shape != packed.shape[:-1]:
+        raise ShapeError(
+            f"a permutation of shape {permutation.shape} for matrices {packed.shape}",
+            hint="It has an index for each row",
+            operation=operation,
+        )
+    if not permutation.dtype.is_integer:
+        raise DTypeError(f"a permutation of {permutation.dtype}", operation=operation)
+    is_adjoint = as_flag(adjoint, "adjoint", operation)
+    from_left = as_flag(left, "left", operation)
+    is_vector = rank_of(x, operation, "x") == 1
+    sides = expand_dims(x, axis=1 if from_left else 0) if is_vector else x
+    check_matrices(sides, operation)
+    if not from_left:
+        sides = _adjoint(sides)
+    if sides.shape[-2] != packed.shape[-1]:
+        raise ShapeError(
+            f"{packed.shape[-1]} equations of matrices {packed.shape}, and right sides {x.shape}",
+            hint="A right side has a number for each equation",
+            operation=operation,
+        )
+    order = expand_dims(permutation, axis=-1)
+    upper = _adjoint(packed)
+    if is_adjoint == from_left:
+        first = solve_triangular(upper, sides, upper=False)
+        second = solve_triangular(upper, first, upper=True, unitriangular=True)
+        back = expand_dims(argsort(permutation, axis=-1), axis=-1)
+        result = _rows_taken(second, back)
+    else:
+        first = solve_triangular(packed, _rows_taken(sides, order), upper=False, unitriangular=True)
+        result = solve_triangular(packed, first, upper=True)
+    result = result if from_left else independent(_adjoint(result))
+    return independent(squeeze(result, axis=-1 if from_left else -2)) if is_vector else result
+
+
+def _adjoint(x: Tensor) -> Tensor:
+    transposed = matrix_transpose(x)
+    return conj(transposed) if x.dtype.is_complex else transposed
+
+
+def _rows_taken(x: Tensor, indices: Tensor) -> Tensor:
+    """Rows of matrices, by a column of indices for each."""
+    batch = broadcast_shapes(x.shape[:-2], indices.shape[:-2])
+    return take_along_axis(
+        broadcast_to(x, batch + x.shape[-2:]),
+        broadcast_to(indices, (*batch, indices.shape[-2], x.shape[-1])),
+        axis=-2,
+    )

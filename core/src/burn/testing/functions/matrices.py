@@ -8,7 +8,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from burn.errors import ArgumentError, ExecutionError, OperandTypeError, ShapeError
+from burn.errors import (
+    ArgumentError,
+    AxisError,
+    DTypeError,
+    ExecutionError,
+    OperandTypeError,
+    ShapeError,
+)
 from burn.testing.arrays import complexes, floats, integers
 from burn.testing.function_samples import call, function_calls, function_reference, wrong
 from burn.testing.op_samples import Array
@@ -141,6 +148,70 @@ _FACTOR: Final = np.tril(_regular(3, 3))
 def _(x: Array, factor: Array, *, upper: bool = False) -> Array:
     lower = np.triu(factor).conj().T if upper else np.tril(factor)
     return np.linalg.solve(lower @ lower.conj().T, x)
+
+
+_ORDER: Final = np.array([2, 0, 1])
+_LARGE: Final = 4096.0
+
+
+@function_reference(
+    "linalg.lu_solve",
+    samples=[
+        call("a vector", _regular(3, 3), _ORDER, floats(3)),
+        call("columns", _regular(3, 3), _ORDER, floats(2, 3, 2)),
+        call(
+            "adjoint", _regular(2, 3, 3), np.array([[1, 0, 2], _ORDER]), floats(3, 2), adjoint=True
+        ),
+        call("rows", _regular(3, 3), _ORDER, floats(2, 3), left=False),
+        call("a row", _regular(3, 3), _ORDER, floats(3), left=False, adjoint=True),
+        call("complex", _complex_regular(3, 3), _ORDER, complexes(3, 2), adjoint=True),
+        call("complex rows", _complex_regular(3, 3), _ORDER, complexes(2, 3), left=False),
+    ],
+    errors=[
+        wrong("not square", ShapeError, floats(2, 3), np.array([0, 1]), floats(2)),
+        wrong("other lengths", ShapeError, _regular(3, 3), _ORDER, floats(2, 2)),
+        wrong("a short permutation", ShapeError, _regular(3, 3), _ORDER[:2], floats(3)),
+        wrong("a permutation of floats", DTypeError, _regular(3, 3), floats(3), floats(3)),
+    ],
+    magnitude=lambda *operands, **_: _LARGE * np.abs(operands[2]).max(),
+)
+def _(
+    packed: Array, permutation: Array, x: Array, *, left: bool = True, adjoint: bool = False
+) -> Array:
+    eye = np.eye(packed.shape[-1])
+    permuted = (np.tril(packed, -1) + eye) @ np.triu(packed)
+    matrix = np.take_along_axis(permuted, np.argsort(permutation, -1)[..., None], -2)
+    matrix = np.swapaxes(matrix, -1, -2).conj() if adjoint else matrix
+    if left:
+        return np.linalg.solve(matrix, x)
+    sides = x if x.ndim == 1 else np.swapaxes(x, -1, -2)
+    found = np.linalg.solve(np.swapaxes(matrix, -1, -2), sides)
+    return found if x.ndim == 1 else np.swapaxes(found, -1, -2)
+
+
+@function_reference(
+    "linalg.norm",
+    samples=[
+        call("all elements", floats(2, 3, 2)),
+        call("a vector", floats(4), 3),
+        call("a matrix", floats(3, 4), "fro"),
+        call("sums of columns", floats(3, 4), 1),
+        call("of rows", floats(3, 4), np.inf, 1, keepdims=True),
+        call("of matrices", floats(2, 3, 4), 1, (2, 0), keepdims=True),
+        call("the spectrum", floats(2, 3, 4), "nuc", (0, -1)),
+        call("integers", integers(3, 2), axis=0),
+        call("complex", complexes(3, 2), axis=(0, 1)),
+    ],
+    errors=[
+        wrong("too many axes", ShapeError, floats(2, 3, 2), 1),
+        wrong("three axes", AxisError, floats(2, 3, 2), axis=(0, 1, 2)),
+        wrong("a vector with a norm of matrices", ArgumentError, floats(3), "nuc"),
+        wrong("an unknown norm", ArgumentError, floats(3, 2), "fox"),
+    ],
+    magnitude=lambda x, *_, **__: 16.0 * np.abs(x).max(),
+)
+def _(x: Array, ord: Any = None, axis: Any = None, *, keepdims: bool = False) -> Any:
+    return np.linalg.norm(x, ord, axis, keepdims)
 
 
 _TALL: Final = _regular(4, 4)[:, :2]
