@@ -15,6 +15,7 @@ from burn.functions.statistical import mean, sum
 from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
+    from burn.dtype import DType
     from burn.tensor.tensor import Tensor
 
 __all__ = ["corrcoef", "cov"]
@@ -68,7 +69,8 @@ def cov(
     >>> burn.cov(burn.asarray([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0]], device="cpu")).tolist()
     [[1.0, 2.0], [2.0, 4.0]]
     """
-    return _covariance(x, correction, fweights, aweights, "cov", rowvar=rowvar)
+    result, dtype = _covariance(x, correction, fweights, aweights, "cov", rowvar=rowvar)
+    return result.astype(dtype)
 
 
 def corrcoef(x: Tensor, /, *, rowvar: bool = True) -> Tensor:
@@ -101,15 +103,16 @@ def corrcoef(x: Tensor, /, *, rowvar: bool = True) -> Tensor:
     >>> burn.corrcoef(burn.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]], device="cpu")).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
-    covariance = _covariance(x, 0.0, None, None, "corrcoef", rowvar=rowvar)
+    covariance, dtype = _covariance(x, 0.0, None, None, "corrcoef", rowvar=rowvar)
     if not covariance.ndim:
-        return covariance / covariance
+        return (covariance / covariance).astype(dtype)
     count = covariance.shape[-1]
     diagonal = covariance.reshape((*covariance.shape[:-2], count * count))[..., :: count + 1]
     deviation = sqrt(diagonal)
     shape = covariance.shape[:-1]
     scaled = covariance / deviation.reshape((*shape, 1))
-    return clip(scaled / deviation.reshape((*shape[:-1], 1, count)), -1.0, 1.0)
+    result = scaled / deviation.reshape((*shape[:-1], 1, count))
+    return clip(result, -1.0, 1.0).astype(dtype)
 
 
 def _covariance(
@@ -120,7 +123,8 @@ def _covariance(
     operation: str,
     *,
     rowvar: bool,
-) -> Tensor:
+) -> tuple[Tensor, DType]:
+    """Covariances, in the dtype in which they are summed, and the dtype of the result."""
     rank = rank_of(x, operation)
     if not rank:
         raise ShapeError(
@@ -147,8 +151,7 @@ def _covariance(
         if aweights is not None:
             less = sum(weights * aweights.astype(rows.dtype)) * correction / total
         result = (distance * weights) @ matrix_transpose(distance) / maximum(total - less, 0.0)
-    result = result.astype(x.dtype)
-    return result.reshape((), copy=True) if result.shape == (1, 1) else result
+    return result.reshape((), copy=True) if result.shape == (1, 1) else result, x.dtype
 
 
 def _weights(

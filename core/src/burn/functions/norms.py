@@ -460,7 +460,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, /, *, axis: int = -1, eps: float =
     x1, x2 = as_float(x1, "cosine_similarity", "x1"), as_float(x2, "cosine_similarity", "x2")
     eps = _as_eps(eps, "cosine_similarity")
     dtype = result_type(x1, x2)
-    x1, x2 = [astype(x, accumulation_dtype(x)) for x in (x1, x2)]  # 300 * 300 > float16's largest
+    x1, x2 = [astype(x, accumulation_dtype(x)) for x in (x1, x2)]  # the squares of 16-bit floats
     number = broadcast_axis(x1, x2, axis, "cosine_similarity")
     dot = vecdot(x1, x2, axis=number)
     from_end = number - builtins.max(x1.ndim, x2.ndim)

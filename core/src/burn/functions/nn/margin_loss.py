@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from burn.errors import ArgumentError, ShapeError
 from burn.functions import calls
+from burn.functions._spread import accumulation_dtype
 from burn.functions.creation import arange
+from burn.functions.data_type import result_type
 from burn.functions.elementwise import equal, less, minimum, not_equal, sqrt
 from burn.functions.indexing import take
-from burn.functions.manipulation import expand_dims
+from burn.functions.manipulation import astype, expand_dims
 from burn.functions.nn.activation import softplus
 from burn.functions.nn.distance import pairwise_distance
 from burn.functions.nn.loss import (
@@ -94,11 +96,18 @@ def cosine_embedding_loss(
             operation=operation,
         )
     distance = real_number(margin, "margin", operation)
-    squares = [sum(x * x, axis=-1) + _LEAST_SQUARE for x in (x1, x2)]
-    cosine = sum(x1 * x2, axis=-1) / sqrt(squares[0] * squares[1])
+    cosine = _cosine(x1, x2)
     together = where(equal(target, 1), 1.0 - cosine, 0.0)
     losses = together + where(equal(target, -1), _hinge(cosine - distance), 0.0)
     return reduce_losses(losses, reduction, operation)
+
+
+def _cosine(x1: Tensor, x2: Tensor) -> Tensor:
+    """Cosines along the last axis, 0 of vectors of zeros; in float32 of 16-bit floats."""
+    dtype = result_type(x1, x2)
+    x1, x2 = [astype(x, accumulation_dtype(x)) for x in (x1, x2)]
+    lengths = [sqrt(sum(x * x, axis=-1) + _LEAST_SQUARE) for x in (x1, x2)]
+    return astype(sum(x1 * x2, axis=-1) / lengths[0] / lengths[1], dtype)
 
 
 def hinge_embedding_loss(

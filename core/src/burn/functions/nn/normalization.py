@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burn.errors import ShapeError
 from burn.functions import calls
-from burn.functions.manipulation import permute_dims
+from burn.functions._spread import accumulation_dtype
+from burn.functions.manipulation import astype, permute_dims
 from burn.functions.nn.average_pooling import avg_pool2d
 from burn.functions.normalize import check_tensor, normalize_axes, rank_of
 from burn.functions.views import independent
@@ -471,9 +472,10 @@ def local_response_norm(
         real_number(value, name, operation)
         for name, value in (("alpha", alpha), ("beta", beta), ("k", k))
     ]
-    columns = (x * x).reshape((*x.shape[:2], math.prod(x.shape[2:])))
+    wide = astype(x, accumulation_dtype(x))  # the square of 256 is no number of float16
+    columns = (wide * wide).reshape((*x.shape[:2], math.prod(x.shape[2:])))
     means = avg_pool2d(columns, (count, 1), 1, ((count // 2, (count - 1) // 2), (0, 0)))
-    return x / (means.reshape(x.shape) * factor + offset) ** exponent
+    return astype(wide / (means.reshape(x.shape) * factor + offset) ** exponent, x.dtype)
 
 
 def _no_channels(x: Tensor, operation: str) -> ShapeError:

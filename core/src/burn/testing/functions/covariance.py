@@ -49,7 +49,7 @@ def _(x: Array, *, correction: float = 1.0, **options: Any) -> Array:
 
 @function_reference(
     "corrcoef",
-    samples=_SAMPLES,
+    samples=[*_SAMPLES, call("variances beyond float16", floats(3, 5) * 1e3)],
     errors=[wrong("a number", ShapeError, floats())],
     magnitude=lambda _, **__: 4.0,
 )

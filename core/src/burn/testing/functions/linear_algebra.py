@@ -42,7 +42,11 @@ function_calls(
 function_calls("linalg.qr", call("reduced", _M), call("complete", _M, mode="complete"))
 function_calls("linalg.svd", call("reduced", _M, full_matrices=False))
 function_calls("linalg.svdvals", call("a matrix", _M))
-function_calls("linalg.cosine_similarity", call("rows", _M, floats(3, 4, phase=0.7)))
+function_calls(
+    "linalg.cosine_similarity",
+    call("rows", _M, floats(3, 4, phase=0.7)),
+    call("squares beyond float16", _M * 300, floats(3, 4, phase=0.7) * 300),
+)
 for _name in ("l0_norm", "l1_norm", "l2_norm", "max_abs_norm", "min_abs_norm"):
     function_calls(f"linalg.{_name}", call("all", _M), call("an axis", _M, axis=1, keepdims=True))
 function_calls("linalg.lp_norm", call("an axis", _M, 3, axis=1))
