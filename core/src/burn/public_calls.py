@@ -124,15 +124,25 @@ def _public_frame(frame: FrameType | None) -> FrameType | None:
     """The outermost public function that runs, up to a function of the user or of a plugin."""
     found: FrameType | None = None
     while frame is not None:
-        module = frame.f_globals.get("__name__", "")
-        if not module.startswith("burn.") or (
-            module.startswith(_USERS) and module not in _FUNCTIONS_OF_LAYERS
-        ):
-            break
-        if _is_public(frame.f_code, module):
+        is_public = _public_codes.get(frame.f_code)
+        if is_public is None:
+            module = frame.f_globals.get("__name__", "")
+            if not module.startswith("burn.") or (
+                module.startswith(_USERS) and module not in _FUNCTIONS_OF_LAYERS
+            ):
+                break
+            is_public = _is_public(frame.f_code, module)
+            if is_public or not module.startswith(_FUNCTIONS):  # else it may be exported later
+                _public_codes[frame.f_code] = is_public
+        if is_public:
             found = frame
         frame = frame.f_back
     return found
+
+
+_public_codes: Final[dict[CodeType, bool]] = {}
+"""Whether functions of burn are public, by their code: of each call of an asynchronous device whose
+indices are checked that is asked."""
 
 
 def _is_public(code: CodeType, module: str) -> bool:
