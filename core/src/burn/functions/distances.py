@@ -39,8 +39,9 @@ def cdist(x1: Tensor, x2: Tensor, /, p: float = 2.0) -> Tensor:
     -------
     Tensor, shape (..., n, m)
         Element (i, j) is the distance of vector i of `x1` from vector j of `x2`. It is computed
-        from their difference, so that those of close vectors are exact too. The gradient at equal
-        vectors is 0.
+        from their difference, so that those of close vectors are exact too; no more than 2**24
+        elements of differences are held at a time, but a gradient keeps all: ``n * m * d``. The
+        gradient at equal vectors is 0.
 
     Raises
     ------

@@ -148,8 +148,10 @@ class TensorData:
         try:
             array = np.asarray(values)
         except ValueError as error:
+            is_ragged = "inhomogeneous" in str(error)  # NumPy says so of lengths that differ
+            reason = "its sequences have different lengths" if is_ragged else error
             raise ShapeError(
-                f"cannot make a tensor of {type(values).__name__}: {error}",
+                f"cannot make a tensor of {type(values).__name__}: {reason}",
                 hint="Nested sequences must have the same length at every level",
             ) from None
         except TypeError as error:
@@ -162,7 +164,7 @@ class TensorData:
                 f"cannot make a tensor of {type(values).__name__} with elements of {array.dtype}",
                 hint="A tensor holds numbers or booleans",
             )
-        return cls(array) if dtype is None else cls(array).astype(dtype)
+        return cls(array) if dtype is None else cls(array)._converted(dtype, "TensorData.of")
 
     @classmethod
     def frombuffer(
@@ -321,6 +323,9 @@ class TensorData:
         DTypeError
             If complex numbers would lose their imaginary parts, or there is no such dtype.
         """
+        return self._converted(dtype, "TensorData.astype")
+
+    def _converted(self, dtype: DType | str, operation: str) -> TensorData:
         dtype = DType.of(dtype)
         if dtype is self.dtype:
             return self
@@ -329,7 +334,7 @@ class TensorData:
             raise DTypeError(
                 f"{self.dtype} does not become {dtype}, which has no imaginary parts",
                 hint="Take .array.real or abs(.array)",
-                operation="TensorData.astype",
+                operation=operation,
             )
         if dtype.is_integer and not self.dtype.is_bool and array.size:
             low, high = dtype.integer_range
@@ -338,7 +343,7 @@ class TensorData:
                     raise ScalarRangeError(
                         f"{value} does not fit {dtype}, which holds {low} to {high}",
                         hint="Take a wider dtype",
-                        operation="TensorData.astype",
+                        operation=operation,
                     )
         with np.errstate(all="ignore"):
             return TensorData(array.astype(dtype.numpy))
