@@ -202,6 +202,7 @@ CALLED = {
     "burn.gather": lambda f, x, indices: f(x, indices, axis=0),
     "burn.bincount": lambda f, x, weights: f(x, weights=weights),
     "burn.histogram": lambda f, x, edges, weights: f(x, edges, weights=weights),
+    "burn.histogramdd": lambda f, x, edges, weights: f(x, [edges] * 3, weights=weights),
     "burn.cov": lambda f, x, counts, weights: f(x, fweights=counts, aweights=weights),
     **dict.fromkeys(
         [f"burn.{name}" for name in ("var", "std", "nanvar", "nanstd")],
@@ -251,6 +252,7 @@ SHAPES = {
     "burn.cov": [MATRIX, "int64 (3,)", ROW],
     "burn.gather": [MATRIX, "int64 (1, 3)"],
     "burn.histogram": [ROW, (1,), ROW],
+    "burn.histogramdd": [MATRIX, (1,), ROW],
     "burn.nn.functional.conv1d": [(1, 2, 4), (2, 2, 3), (2,)],
     "burn.nn.functional.conv2d": [IMAGE, KERNEL, (2,)],
     "burn.nn.functional.conv3d": [(1, 2, 4, 4, 4), (2, 2, 3, 3, 3), (2,)],

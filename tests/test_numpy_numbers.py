@@ -78,6 +78,11 @@ CALLS = {
     "nanquantile": [call(X, 0.25, axis=1, keepdims=True), call(X, [0.5, 1])],
     "quantile": [call(X, 0.25, axis=1, keepdims=True), call(X, [0.5, 1])],
     "kthvalue": call(X, 2, axis=1, keepdims=True),
+    "histogramdd": call(
+        X[:, :2], (2, 3), range=((-1.0, 1.0), (-2.0, 1.0)), density=True, weights=ROW[:3]
+    ),
+    "multigammaln": call(POSITIVE + np.float32(1), 2),
+    "vander": call(ROW, 3, increasing=True),
     "histogram": call(X, 3, range=(-1.0, 1.0), density=True),
     "bincount": call(LABELS, minlength=6),
     "bucketize": [call(X, [0.0, 0.5], right=True), call(0.25, ROW)],
@@ -296,7 +301,9 @@ CALLS = {
     "nn.functional.sliding_window_mask": call((3, 4), 1, after=1),
     "nn.functional.rrelu": call(X, lower=0.25, upper=0.5, training=False),
     **{
-        f"nn.functional.avg_pool{rank}d": pooled(x, rank, count_include_pad=False, **POOLED)
+        f"nn.functional.avg_pool{rank}d": pooled(
+            x, rank, count_include_pad=False, divisor_override=3, dilation=1, **POOLED
+        )
         for rank, x in enumerate((STEPS, IMAGE, SPACE), 1)
     },
     **{
@@ -330,6 +337,7 @@ CALLS = {
         call(IMAGE, 3),
         call(IMAGE, size=(3, 7), mode="bilinear", align_corners=True),
         call(IMAGE, scale_factor=(0.5, 2.0), recompute_scale_factor=True),
+        call(IMAGE, size=(3, 7), mode="bilinear", antialias=True),
     ],
     # The modules.
     **{f"fft.{name}": call(ROW, n=4, axis=0) for name in ("fft", "ifft", "rfft", "irfft")},

@@ -70,6 +70,7 @@ WITHOUT_NUMBERS = {
     **dict.fromkeys(["acos", "asin", "atanh", "erfinv"], call(UNIT)),
     **dict.fromkeys(["matmul", "linalg.matmul"], call(X, Y.T)),
     **dict.fromkeys(["linalg.dot", "linalg.outer"], call(ROW, ROW)),
+    **dict.fromkeys(["atleast_1d", "atleast_2d", "atleast_3d"], call(X)),
     **dict.fromkeys(["column_stack", "dstack", "hstack", "vstack"], call([X, Y])),
     **dict.fromkeys(["kron", "linalg.kron"], call(X, Y)),
     "linalg.multi_dot": call([X, Y.T, X]),
@@ -131,6 +132,7 @@ RETURN_THE_TENSOR = {"astype"}
 
 WITHOUT_GRADIENT = {
     "histogram": {0},
+    "histogramdd": {0},
     "linalg.l0_norm": {0},
     "nn.functional.batch_norm_training": {1, 2},
 }

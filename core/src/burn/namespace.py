@@ -103,6 +103,7 @@ from burn.functions.manipulation import *
 from burn.functions.median import *
 from burn.functions.nan_statistics import *
 from burn.functions.patterns import *
+from burn.functions.polynomials import *
 from burn.functions.printing import (
     Closeness as Closeness,
     PrintOptions as PrintOptions,

@@ -20,6 +20,7 @@ from burn.functions.elementwise import isfinite, logical_and
 from burn.functions.manipulation import concat
 from burn.functions.normalize import as_flag, as_float, check_tensor
 from burn.functions.quantization import numbers_of
+from burn.functions.rearranging import unstack
 from burn.functions.searching import searchsorted, where
 from burn.functions.statistical import max, min, sum
 from burn.ops.arguments import as_integer, real_number
@@ -28,7 +29,7 @@ from burn.public_calls import shown_value
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["bincount", "bucketize", "histogram"]
+__all__ = ["bincount", "bucketize", "histogram", "histogramdd"]
 
 _MOST_BINS: Final = 2**31
 """Indices of bins fit into int32."""
@@ -41,6 +42,13 @@ class Histogram(NamedTuple):
 
     counts: Any
     edges: Any
+
+
+class HistogramDD(NamedTuple):
+    """Counts of points in boxes, and the edges of the boxes along each coordinate."""
+
+    counts: Any
+    edges: tuple[Any, ...]
 
 
 def histogram(
@@ -105,23 +113,117 @@ def histogram(
     density = as_flag(density, "density", operation)
     weights = _checked_weights(weights, x, operation)
     limits = None if range is None else _checked_range(range, operation)
-    is_number = not isinstance(bins, (DispatchTensor, list, tuple)) and not np.ndim(bins)
+    is_number = _is_number(bins)
     x = numbers_of(x if not is_number and x.dtype.is_integer else as_float(x, operation))
     flat = x.reshape((-1,))
-    fault: Any = 0
-    if is_number:
-        count = _bin_count(bins, operation)
-        if limits is None and flat.size:
-            edges, fault = _edges_of_elements(flat, count)
-        else:
-            low, high = limits or (0.0, 1.0)
-            edges = asarray(np.linspace(low, high, count + 1), dtype=x.dtype, device=x.device)
-    else:
-        edges, fault = _given_edges(bins, x, operation)
+    edges, fault = _edges(flat, bins, limits, operation)
     counts = _counts(flat, edges, weights, fault)
     if density:
         counts = counts / (edges[1:] - edges[:-1]) / sum(counts)
     return Histogram(counts, edges)
+
+
+def histogramdd(
+    x: Tensor,
+    /,
+    bins: int | Sequence[int | Edges] = 10,
+    *,
+    range: Sequence[tuple[float, float] | None] | None = None,
+    weights: Tensor | None = None,
+    density: bool = False,
+) -> HistogramDD:
+    """Number of points in each of several boxes, which are the products of bins of coordinates.
+
+    The bins of each coordinate are those of `histogram`.
+
+    Parameters
+    ----------
+    x : Tensor, shape (N, D)
+        Real coordinates of N points.
+    bins : int or sequence
+        The number of bins of equal width; or for each of the D coordinates that number, or the
+        edges of its bins in ascending order.
+    range : sequence of D pairs of numbers, optional
+        Lower and upper edge of all bins of each coordinate; None stands for its minimum and
+        maximum, as everywhere by default.
+    weights : Tensor, shape (N,), optional
+        What each point adds to the count of its box, instead of 1.
+    density : bool
+        Whether the result is the density of probability: its integral over the boxes is 1.
+
+    Returns
+    -------
+    counts : Tensor, shape (bins of the first coordinate, ..., bins of the last)
+        In the default integer dtype; in the dtype of `weights` (booleans count as 0 and 1); floats
+        if `density`. The weights have gradients.
+    edges : tuple of Tensor
+        The edges of each coordinate.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no bin, the range is not finite or descends, or edges in a sequence descend.
+    OutOfRangeError
+        If the range of the elements is not finite, or the edges in a tensor descend; on an
+        asynchronous device at the next read.
+    ShapeError
+        If `x` is no matrix with a column or more, `bins` or `range` have another length than D, or
+        `weights` another length than N.
+
+    Examples
+    --------
+    >>> import burn
+    >>> x = burn.asarray([[0.5, 0.5], [1.5, 0.5], [1.5, 0.25]], device="cpu")
+    >>> counts, edges = burn.histogramdd(x, 2, range=[(0.0, 2.0), (0.0, 1.0)])
+    >>> counts.tolist()
+    [[0, 1], [1, 1]]
+    """
+    operation = "histogramdd"
+    check_tensor(x, "x", operation)
+    if x.dtype.is_complex:
+        raise DTypeError("complex numbers have no order", operation=operation)
+    if x.ndim != 2 or not x.shape[1]:
+        raise ShapeError(
+            f"points of shape {x.shape}", hint="They are rows of a matrix", operation=operation
+        )
+    density = as_flag(density, "density", operation)
+    x = numbers_of(as_float(x, operation))
+    columns = unstack(x, axis=1)
+    each: Any = [bins] * len(columns) if _is_number(bins) else bins
+    limits: Any = [None] * len(columns) if range is None else range
+    for name, items in (("bins", each), ("range", limits)):
+        if not isinstance(items, (list, tuple)) or len(items) != len(columns):
+            raise ShapeError(
+                f"{name} is {shown_value(items)} for points of {len(columns)} coordinates",
+                hint="Give a sequence with an item for each coordinate",
+                operation=operation,
+            )
+    weights = _checked_weights(weights, columns[0], operation)
+    flat: Any = 0
+    inside: Any = True
+    found = []
+    for column, wanted, pair in zip(columns, each, limits, strict=True):
+        checked = None if pair is None else _checked_range(pair, operation)
+        edges, fault = _edges(column, wanted, checked, operation)
+        count = builtins.max(edges.size - 1, 0)
+        index = _bin_indices(column, edges)
+        flat = flat * count + index + fault
+        inside = logical_and(index < count, inside)
+        found.append(edges)
+    lengths = tuple(builtins.max(edges.size - 1, 0) for edges in found)
+    total = math.prod(lengths)
+    if total >= _MOST_BINS:
+        raise ArgumentError(
+            f"boxes of shape {lengths}", hint=f"Use fewer than {_MOST_BINS}", operation=operation
+        )
+    sums = _added(where(inside, flat, total), _units(columns[0], weights), total + 1)
+    counts = sums[:total].reshape(lengths, copy=True)
+    if density:
+        for axis, edges in enumerate(found):
+            widths = (edges[1:] - edges[:-1]).reshape((-1,) + (1,) * (len(found) - 1 - axis))
+            counts = counts / widths
+        counts = counts / sum(sums[:total])
+    return HistogramDD(counts, tuple(found))
 
 
 def bincount(x: Tensor, /, *, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
@@ -269,6 +371,24 @@ def _checked_range(range: Any, operation: str) -> tuple[float, float]:
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
+def _is_number(bins: Any) -> bool:
+    return not isinstance(bins, (DispatchTensor, list, tuple)) and not np.ndim(bins)
+
+
+def _edges(
+    flat: Tensor, bins: Any, limits: tuple[float, float] | None, operation: str
+) -> tuple[Tensor, Any]:
+    """The edges of bins of a vector, and an index that checks these."""
+    if not _is_number(bins):
+        return _given_edges(bins, flat, operation)
+    count = _bin_count(bins, operation)
+    if limits is None and flat.size:
+        return _edges_of_elements(flat, count)
+    low, high = limits or (0.0, 1.0)
+    edges = np.linspace(low, high, count + 1)
+    return asarray(edges, dtype=flat.dtype, device=flat.device), 0
+
+
 def _bin_count(bins: Any, operation: str) -> int:
     count = as_integer(bins, "bins", operation, least=1)
     if count >= _MOST_BINS:
@@ -336,10 +456,16 @@ def _edge_tensor(edges: Any, x: Any, name: str, operation: str) -> Tensor:
 def _counts(flat: Tensor, edges: Tensor, weights: Tensor | None, fault: Any) -> Tensor:
     """Sums of weights in the bins; the elements in no bin are added up behind them, and cut."""
     count = edges.size - 1
+    index = _bin_indices(flat, edges) + fault
+    return _added(index, _units(flat, weights), count + 1)[:count].reshape((count,), copy=True)
+
+
+def _bin_indices(flat: Tensor, edges: Tensor) -> Tensor:
+    """The bin of each element; their number for those in none."""
+    count = edges.size - 1
     index = searchsorted(edges, flat, side="right") - 1
     index = where(flat == edges[-1], count - 1, index)
-    index = where(logical_and(index >= 0, index < count), index, count) + fault
-    return _added(index, _units(flat, weights), count + 1)[:count].reshape((count,), copy=True)
+    return where(logical_and(index >= 0, index < count), index, count)
 
 
 def _units(x: Tensor, weights: Tensor | None) -> Tensor:

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from burn.functions.manipulation import concat, expand_dims
-from burn.functions.normalize import check_tensors
+from burn.functions.normalize import check_tensor, check_tensors
+from burn.functions.views import independent
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["column_stack", "dstack", "hstack", "vstack"]
+__all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "column_stack", "dstack", "hstack", "vstack"]
 
 
 def hstack(tensors: Sequence[Tensor], /) -> Tensor:
@@ -127,6 +128,96 @@ def column_stack(tensors: Sequence[Tensor], /) -> Tensor:
     """
     parts = [_with_axes(one, 1) for one in check_tensors(tensors, "column_stack")]
     return concat([expand_dims(one, 1) if one.ndim == 1 else one for one in parts], axis=1)
+
+
+def atleast_1d(*tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
+    """Tensors with one axis or more.
+
+    Parameters
+    ----------
+    *tensors : Tensor
+        One tensor or several.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        The elements of each, no view; a tuple unless there is one tensor.
+
+    Raises
+    ------
+    OperandTypeError
+        If one is no tensor.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.atleast_1d(burn.asarray([1, 2], device="cpu")).shape
+    (2,)
+    """
+    return _at_least(tensors, 1, "atleast_1d")
+
+
+def atleast_2d(*tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
+    """Tensors with two axes or more: vectors and numbers become rows.
+
+    Parameters
+    ----------
+    *tensors : Tensor
+        One tensor or several.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        The elements of each, no view; a tuple unless there is one tensor.
+
+    Raises
+    ------
+    OperandTypeError
+        If one is no tensor.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.atleast_2d(burn.asarray([1, 2], device="cpu")).shape
+    (1, 2)
+    """
+    return _at_least(tensors, 2, "atleast_2d")
+
+
+def atleast_3d(*tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
+    """Tensors with three axes or more: a vector of N elements gets the shape (1, N, 1).
+
+    Parameters
+    ----------
+    *tensors : Tensor
+        One tensor or several.
+
+    Returns
+    -------
+    Tensor or tuple of Tensor
+        The elements of each, no view; a tuple unless there is one tensor.
+
+    Raises
+    ------
+    OperandTypeError
+        If one is no tensor.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.atleast_3d(burn.asarray([1, 2], device="cpu")).shape
+    (1, 2, 1)
+    """
+    return _at_least(tensors, 3, "atleast_3d")
+
+
+def _at_least(
+    tensors: tuple[Tensor, ...], rank: int, operation: str
+) -> Tensor | tuple[Tensor, ...]:
+    for one in tensors:
+        check_tensor(one, "an operand", operation)
+    found = tuple(independent(_with_axes(one, rank)) for one in tensors)
+    return found[0] if len(found) == 1 else found
 
 
 def _with_axes(x: Tensor, rank: int) -> Tensor:

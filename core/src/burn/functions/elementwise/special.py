@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
+from burn.dtype import float32
 from burn.functions import calls
 from burn.functions.common import op_function
 from burn.functions.normalize import as_float
+from burn.functions.searching import where
 from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["digamma", "erf", "erfc", "erfinv", "i0", "lgamma", "polygamma", "sinc"]
+__all__ = ["digamma", "erf", "erfc", "erfinv", "i0", "lgamma", "multigammaln", "polygamma", "sinc"]
 
 
 @op_function
@@ -130,6 +133,49 @@ def lgamma(x: Tensor, /) -> Tensor:
     >>> burn.lgamma(burn.asarray([0.5, 3.0, 11.0], device="cpu"))
     Tensor([ 0.5723649,  0.6931472, 15.104414 ], device='cpu:0')
     """
+
+
+def multigammaln(x: Tensor, d: int, /) -> Tensor:
+    """Elementwise logarithm of the multivariate gamma function.
+
+    It is the sum of ``lgamma(x - j / 2)`` for j from 0 to ``d - 1``, and ``d (d - 1) / 4 log(pi)``
+    (Muirhead, "Aspects of multivariate statistical theory", 1982).
+
+    Parameters
+    ----------
+    x : Tensor
+        Real numbers.
+    d : int
+        The dimension, 1 or more.
+
+    Returns
+    -------
+    Tensor
+        Of the shape of `x`, and its dtype; of integers the default float dtype. NaN where `x` is
+        not above ``(d - 1) / 2``.
+
+    Raises
+    ------
+    ArgumentError
+        If `d` is below 1.
+    DTypeError
+        If `x` is boolean or complex.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.multigammaln(burn.asarray([2.0], device="cpu"), 2)
+    Tensor([0.4515827], device='cpu:0')
+    """
+    count = as_integer(d, "d", "multigammaln", least=1)
+    x = as_float(x, "multigammaln")
+    dtype = x.dtype
+    if dtype.itemsize < float32.itemsize:
+        x = x.astype(float32)
+    total = lgamma(x) + count * (count - 1) / 4.0 * math.log(math.pi)
+    for j in range(1, count):
+        total = total + lgamma(x - j / 2.0)
+    return where(x > (count - 1) / 2.0, total, math.nan).astype(dtype)
 
 
 @op_function

@@ -43,6 +43,48 @@ for _name in ("column_stack", "dstack", "hstack", "vstack"):
     _stacked(_name)
 
 
+def _at_least(name: str) -> None:
+    function = getattr(np, name)
+
+    @function_reference(
+        name,
+        samples=[
+            call("a number", floats()),
+            call("a vector", integers(3), kinds=Kind.INTEGER),
+            call("a matrix", floats(2, 3)),
+            call("several", floats(2, 3, 1, 2), booleans(3), floats()),
+        ],
+        errors=[wrong("no tensor", OperandTypeError, 1.0)],
+        exact=True,
+    )
+    def _(*arrays: Array) -> Any:
+        return function(*arrays)
+
+
+for _name in ("atleast_1d", "atleast_2d", "atleast_3d"):
+    _at_least(_name)
+
+
+@function_reference(
+    "vander",
+    samples=[
+        call("square", floats(3)),
+        call("four powers", floats(3), 4, increasing=True),
+        call("integers", integers(2), 3),
+        call("a column", floats(4), 1),
+        call("nothing", floats(3), 0),
+        call("of nothing", floats(0)),
+    ],
+    errors=[
+        wrong("a number", ShapeError, floats()),
+        wrong("a negative number", ArgumentError, floats(3), -1),
+    ],
+    magnitude=lambda x, n=None, **_: 1.0 + np.abs(x).max(initial=1.0) ** (n or len(x)),
+)
+def _(x: Array, n: int | None = None, *, increasing: bool = False) -> Array:
+    return np.vander(x, n, increasing)
+
+
 @function_reference(
     "rot90",
     samples=[

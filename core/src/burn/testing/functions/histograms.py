@@ -71,6 +71,43 @@ def _(
     return counts, np.asarray(edges)
 
 
+_POINTS: Final = floats(9, 2)
+
+
+@function_reference(
+    "histogramdd",
+    samples=[
+        call("bins between the extrema", _POINTS, 3, differentiable=False),
+        call("bins of each", _POINTS, [2, 4], range=[(-1.0, 1.0), None], differentiable=False),
+        call("edges", floats(7, 2), [_EDGES, [-1.0, 0.0, 2.0]], differentiable=False),
+        call("density", _POINTS, 2, range=[(-2.0, 2.0)] * 2, density=True, differentiable=False),
+        call("weights", _POINTS, 2, weights=floats(9), differentiable=False),
+        call("one coordinate", floats(8, 1), 4, differentiable=False),
+        call("no points", floats(0, 3), 2, differentiable=False),
+        call("integers", integers(20, 3), 2, range=[(-9, 9)] * 3),
+    ],
+    errors=[
+        wrong("no bins", ArgumentError, _POINTS, 0),
+        wrong("a vector", ShapeError, floats(3), 2),
+        wrong("bins of one coordinate", ShapeError, _POINTS, [2]),
+        wrong("a range of one coordinate", ShapeError, _POINTS, 2, range=[(0.0, 1.0)]),
+        wrong("weights of another length", ShapeError, _POINTS, 2, weights=floats(2)),
+    ],
+)
+def _(
+    x: Array,
+    bins: Any = 10,
+    *,
+    range: Any = None,
+    weights: Array | None = None,
+    density: bool = False,
+) -> Any:
+    counts, edges = np.histogramdd(x, bins, range, density, weights)
+    if weights is None and not density:
+        counts = counts.astype(np.int64)
+    return counts, tuple(np.asarray(one) for one in edges)
+
+
 @function_reference(
     "bincount",
     samples=[

@@ -72,6 +72,25 @@ def _(x: Array, *, epsilon: float | None = None) -> Array:
 
 
 @function_reference(
+    "multigammaln",
+    samples=[
+        call("of one dimension", floats(2, 3, low=0.5, high=4.0), 1),
+        call("of three", floats(4, low=1.25, high=6.0), 3),
+        call("outside", np.array([0.5, 0.25, -1.0, math.nan]), 2, differentiable=False),
+        call("integers", integers(3, low=2, high=9), 2),
+    ],
+    errors=[wrong("no dimension", ArgumentError, floats(3), 0)],
+)
+def _(x: Array, d: int) -> Array:
+    terms = [
+        [math.lgamma(one - j / 2) for j in range(d)] if one > (d - 1) / 2 else [math.nan]
+        for one in x.ravel().tolist()
+    ]
+    sums = [sum(one) + d * (d - 1) / 4 * math.log(math.pi) for one in terms]
+    return np.array(sums).reshape(x.shape)
+
+
+@function_reference(
     "nan_to_num",
     samples=[
         call("special floats", SPECIAL, posinf=9.0, neginf=-2.0),
