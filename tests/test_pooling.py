@@ -102,6 +102,42 @@ def test_means_and_their_gradients_are_those_of_torch(rank):
         assert_close(gradient, wanted)
 
 
+@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("divisor", [1, 5])
+def test_sums_may_have_a_divisor_of_their_own_as_in_torch(rank, divisor):
+    array = normal(*SHAPES[rank])
+    ours, theirs = getattr(F, f"avg_pool{rank}d"), getattr(functional, f"avg_pool{rank}d")
+    for plan in fitting(MEANS)[::5]:
+        plan |= {"divisor_override": divisor}
+        values, gradient = gradients(lambda x, plan=plan: ours(x, **plan), array)
+        expected, wanted = torch_gradients(lambda x, plan=plan: theirs(x, **plan), array)
+        assert_close(values, expected)
+        assert_close(gradient, wanted)
+
+
+@pytest.mark.parametrize("include", [False, True])
+@pytest.mark.parametrize("ceil_mode", [False, True])
+def test_means_of_dilated_windows_are_sums_over_counts(include, ceil_mode):
+    array = normal(1, 2, 6, 5)
+    windows = {"kernel_size": 2, "stride": (2, 1), "padding": ((1, 0), (0, 1)), "dilation": (3, 2)}
+    rows = [range(i * 2 - 1, i * 2 + 3, 3) for i in range(2 + ceil_mode)]
+    columns = [range(j, j + 3, 2) for j in range(4)]
+    expected = np.zeros((1, 2, len(rows), len(columns)))
+    for i, j in np.ndindex(len(rows), len(columns)):
+        inside = [(a, b) for a in rows[i] for b in columns[j] if 0 <= a < 6 and b < 5]
+        counted = inside if not include else [a for a in rows[i] if a < 6] * 2
+        expected[:, :, i, j] = sum(array[:, :, a, b] for a, b in inside) / len(counted)
+    found = F.avg_pool2d(tensor(array), **windows, ceil_mode=ceil_mode, count_include_pad=include)
+    assert_close(found.numpy(), expected)
+
+
+def test_an_infinite_element_is_in_the_means_of_its_windows_alone():
+    array = normal(1, 9)
+    array[0, 4] = math.inf
+    means = F.avg_pool1d(tensor(array), 3, 1, dilation=2).numpy()[0]
+    assert np.isfinite(means).tolist() == [False, True, False, True, False]
+
+
 @pytest.mark.parametrize("rank", [1, 2, 3])
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 12])
 def test_adaptive_means_and_their_gradients_are_those_of_torch(rank, size):
@@ -332,6 +368,14 @@ REFUSED = [
     (lambda: F.max_pool2d(tensor(X[0, 0, 0]), 2), burn.ShapeError, "2 spatial axes"),
     (lambda: F.max_pool2d(X, 2), burn.OperandTypeError, "must be a tensor"),
     (lambda: F.max_pool2d_with_indices(X, 2), burn.OperandTypeError, "must be a tensor"),
+    (lambda: F.avg_pool2d(tensor(X), 2, dilation=0), burn.ArgumentError, "dilation is 0"),
+    (lambda: F.avg_pool2d(tensor(X), 2, dilation=9), burn.ShapeError, "no window fits"),
+    (lambda: F.avg_pool2d(tensor(X), 2, divisor_override=0), burn.ArgumentError, "1 or more"),
+    (
+        lambda: F.avg_pool2d(tensor(X, dtype="int32"), 2, dilation=2),
+        burn.DTypeError,
+        "must be floats",
+    ),
     (lambda: F.adaptive_avg_pool2d(tensor(X), -1), burn.ArgumentError, "output_size"),
     (lambda: F.adaptive_avg_pool2d(tensor(X), (1, 2, 3)), burn.ArgumentError, "3 values"),
     (lambda: F.adaptive_avg_pool3d(tensor(X[0, 0]), 1), burn.ShapeError, "3 spatial axes"),

@@ -149,6 +149,42 @@ def test_lanczos_agrees_with_the_figures_of_the_original():
 
 
 @pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [(1, 1), (4, 5), (2, 30)])
+def test_smoothed_images_are_those_of_torch(mode, size, align_corners):
+    options = {"size": size, "mode": mode, "align_corners": align_corners, "antialias": True}
+    assert_same(
+        lambda x: F.interpolate(x, **options),
+        lambda x: functional.interpolate(x, **options),
+        normal(2, 3, 11, 9),
+    )
+
+
+@pytest.mark.parametrize("scale_factor", [0.37, (0.5, 1.7)])
+def test_scales_of_smoothed_images_are_those_of_torch(scale_factor):
+    options = {"scale_factor": scale_factor, "mode": "bilinear", "antialias": True}
+    assert_same(
+        lambda x: F.interpolate(x, **options),
+        lambda x: functional.interpolate(x, **options),
+        normal(1, 2, 11, 9),
+    )
+
+
+def test_a_smoothed_axis_that_keeps_its_length_is_kept():
+    array = normal(1, 2, 5, 6)
+    for mode in ("linear", "cubic", "lanczos3"):
+        kept = F.interpolate(tensor(array), (5, 6), mode=mode, antialias=True)
+        assert_close(kept.numpy(), array)
+
+
+def test_an_infinite_element_is_in_the_results_that_weight_it_alone():
+    array = normal(1, 1, 12)
+    array[0, 0, 0] = math.inf
+    found = F.interpolate(tensor(array), 4, mode="linear", antialias=True).numpy()[0, 0]
+    assert np.isfinite(found).tolist() == [False, True, True, True]
+
+
+@pytest.mark.parametrize("align_corners", [False, True])
 def test_lanczos_keeps_what_is_constant_and_what_keeps_its_size(align_corners):
     x = tensor(np.full((1, 1, 5, 6), 2.5))
     larger = F.interpolate(x, (9, 11), mode="lanczos3", align_corners=align_corners)
@@ -271,6 +307,12 @@ REFUSED = [
     (lambda: F.interpolate(tensor(X), 2, mode="area"), burn.ArgumentError, "'area'"),
     (lambda: F.interpolate(tensor(X), 2, mode="trilinear"), burn.ArgumentError, "'linear'"),
     (lambda: F.interpolate(tensor(X), 2, align_corners=True), burn.ArgumentError, "nearest"),
+    (lambda: F.interpolate(tensor(X), 2, antialias=True), burn.ArgumentError, "'lanczos3'"),
+    (
+        lambda: F.interpolate(tensor(X[:, :, :0]), 2, mode="linear", antialias=True),
+        burn.ShapeError,
+        "1 or more",
+    ),
     (lambda: F.interpolate(tensor(X[0, 0]), 2), burn.ShapeError, "no spatial axes"),
     (lambda: F.interpolate(tensor(X[:, :, :0]), 2), burn.ShapeError, "no elements"),
     (lambda: F.interpolate(X, 2), burn.OperandTypeError, "must be a tensor"),

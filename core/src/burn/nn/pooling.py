@@ -271,14 +271,24 @@ class _AvgPool(Module):
         *,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
+        divisor_override: int | None = None,
+        dilation: PerAxis = 1,
     ) -> None:
         self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        self.divisor_override, self.dilation = divisor_override, dilation
 
     def forward(self, x: Tensor) -> Tensor:
         """The means."""
         return self._function(
-            x, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+            x,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
+            self.dilation,
         )
 
 
@@ -310,6 +320,10 @@ class AvgPool2d(_AvgPool):
         Whether windows that reach beyond the end count.
     count_include_pad : bool
         Whether the zeros of the padding count as elements.
+    divisor_override : int, optional
+        What sums are divided by, in place of the number of elements that count.
+    dilation : int or tuple of int
+        Distance between neighbouring elements of a window.
 
     Examples
     --------

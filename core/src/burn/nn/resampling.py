@@ -55,6 +55,8 @@ class Interpolate(Module):
         Whether the centres of the first and the last elements stay where they are.
     recompute_scale_factor : bool
         Whether sampling points follow from the lengths alone.
+    antialias : bool
+        Whether axes that become shorter are smoothed.
 
     Examples
     --------
@@ -71,10 +73,12 @@ class Interpolate(Module):
         *,
         align_corners: bool = False,
         recompute_scale_factor: bool = False,
+        antialias: bool = False,
     ) -> None:
         self.size, self.scale_factor = size, scale_factor
         self.mode: Any = mode
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
+        self.antialias = antialias
 
     def forward(self, x: Tensor) -> Tensor:
         """Shape (N, C, ...), with the new lengths."""
@@ -85,6 +89,7 @@ class Interpolate(Module):
             self.mode,
             self.align_corners,
             self.recompute_scale_factor,
+            self.antialias,
         )
 
 

@@ -10,9 +10,8 @@ from burn.functions.nn._spatial_arguments import (
     Padding,
     PerAxis,
     adaptive_sizes,
-    pooling_attributes,
 )
-from burn.functions.normalize import as_flag
+from burn.functions.nn._window_means import window_means
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -35,6 +34,8 @@ def avg_pool1d(
     padding: Padding = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    dilation: PerAxis = 1,
 ) -> Tensor:
     """Mean of each window of signals.
 
@@ -54,12 +55,16 @@ def avg_pool1d(
         or the padding before it.
     count_include_pad : bool
         Whether a mean counts the padding. Elements beyond the padding never count.
+    divisor_override : int, optional
+        What sums are divided by, in place of the number of elements that count.
+    dilation : int or tuple of int
+        Distance between neighbouring elements of a window.
 
     Returns
     -------
     Tensor, shape (..., windows)
-        Along each axis ``floor((length + padding - kernel_size) / stride) + 1`` elements, rounded
-        up with `ceil_mode`; padding is that of both ends.
+        Along each axis ``floor((length + padding - dilation * (kernel_size - 1) - 1) / stride) +
+        1`` elements, rounded up with `ceil_mode`; padding is that of both ends.
 
     Raises
     ------
@@ -75,10 +80,17 @@ def avg_pool1d(
     >>> F.avg_pool1d(burn.asarray([1.0, 3.0, 2.0, 0.0], device="cpu"), 2).tolist()
     [2.0, 1.0]
     """
-    return calls.avg_pool(
+    return window_means(
+        "avg_pool1d",
+        1,
         x,
-        **pooling_attributes("avg_pool1d", 1, kernel_size, stride, padding, ceil_mode),
-        count_include_pad=as_flag(count_include_pad, "count_include_pad", "avg_pool1d"),
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
+        dilation,
     )
 
 
@@ -90,6 +102,8 @@ def avg_pool2d(
     padding: Padding = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    dilation: PerAxis = 1,
 ) -> Tensor:
     """Mean of each window of images.
 
@@ -109,12 +123,16 @@ def avg_pool2d(
         or the padding before it.
     count_include_pad : bool
         Whether a mean counts the padding. Elements beyond the padding never count.
+    divisor_override : int, optional
+        What sums are divided by, in place of the number of elements that count.
+    dilation : int or tuple of int
+        Distance between neighbouring elements of a window.
 
     Returns
     -------
     Tensor, shape (..., rows, columns)
-        Along each axis ``floor((length + padding - kernel_size) / stride) + 1`` elements, rounded
-        up with `ceil_mode`; padding is that of both ends.
+        Along each axis ``floor((length + padding - dilation * (kernel_size - 1) - 1) / stride) +
+        1`` elements, rounded up with `ceil_mode`; padding is that of both ends.
 
     Raises
     ------
@@ -131,10 +149,17 @@ def avg_pool2d(
     >>> F.avg_pool2d(x, 2).tolist()
     [[3.0]]
     """
-    return calls.avg_pool(
+    return window_means(
+        "avg_pool2d",
+        2,
         x,
-        **pooling_attributes("avg_pool2d", 2, kernel_size, stride, padding, ceil_mode),
-        count_include_pad=as_flag(count_include_pad, "count_include_pad", "avg_pool2d"),
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
+        dilation,
     )
 
 
@@ -146,6 +171,8 @@ def avg_pool3d(
     padding: Padding = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    dilation: PerAxis = 1,
 ) -> Tensor:
     """Mean of each window of volumes.
 
@@ -165,12 +192,16 @@ def avg_pool3d(
         or the padding before it.
     count_include_pad : bool
         Whether a mean counts the padding. Elements beyond the padding never count.
+    divisor_override : int, optional
+        What sums are divided by, in place of the number of elements that count.
+    dilation : int or tuple of int
+        Distance between neighbouring elements of a window.
 
     Returns
     -------
     Tensor, shape (..., planes, rows, columns)
-        Along each axis ``floor((length + padding - kernel_size) / stride) + 1`` elements, rounded
-        up with `ceil_mode`; padding is that of both ends.
+        Along each axis ``floor((length + padding - dilation * (kernel_size - 1) - 1) / stride) +
+        1`` elements, rounded up with `ceil_mode`; padding is that of both ends.
 
     Raises
     ------
@@ -187,10 +218,17 @@ def avg_pool3d(
     >>> F.avg_pool3d(x, 2).tolist()
     [[[3.5]]]
     """
-    return calls.avg_pool(
+    return window_means(
+        "avg_pool3d",
+        3,
         x,
-        **pooling_attributes("avg_pool3d", 3, kernel_size, stride, padding, ceil_mode),
-        count_include_pad=as_flag(count_include_pad, "count_include_pad", "avg_pool3d"),
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
+        dilation,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from burn.errors import ArgumentError, ShapeError
 from burn.functions import calls
+from burn.functions.nn._antialiasing import interpolate_smoothed
 from burn.functions.nn._spatial_arguments import PerAxis, per_axis
 from burn.functions.normalize import as_flag, check_tensor, rank_of
 from burn.ops.arguments import real_number
@@ -41,6 +42,7 @@ def interpolate(
     mode: Mode = "nearest",
     align_corners: bool = False,
     recompute_scale_factor: bool = False,
+    antialias: bool = False,
 ) -> Tensor:
     """Resize signals, images or volumes by interpolation.
 
@@ -56,13 +58,17 @@ def interpolate(
         ``"nearest"`` takes the element at ``floor(i * L / n)``, ``"nearest-exact"`` the nearest
         one. ``"linear"`` (of images also ``"bilinear"``, of volumes ``"trilinear"``), ``"cubic"``
         (of images also ``"bicubic"``; with a = -0.75) and ``"lanczos3"`` weight 2, 4 and 6
-        elements along each axis. None of them smooths before it makes an axis shorter.
+        elements along each axis.
     align_corners : bool
         Whether the centres of the first and the last elements coincide with those of the result;
         otherwise their outer edges do.
     recompute_scale_factor : bool
         Whether sampling points are ``L / n`` apart even if a `scale_factor` gives no whole lengths;
         otherwise ``1 / scale_factor``.
+    antialias : bool
+        Whether an axis that becomes shorter is smoothed: each result weights all elements that it
+        covers, as in Pillow's ``Image.resize``; ``"cubic"`` has a = -0.5 then. Not in the modes
+        ``"nearest"`` and ``"nearest-exact"``.
 
     Returns
     -------
@@ -96,10 +102,13 @@ def interpolate(
     align_corners = as_flag(align_corners, "align_corners", "interpolate")
     if as_flag(recompute_scale_factor, "recompute_scale_factor", "interpolate") or align_corners:
         scale = None
+    name = _canonical_mode(mode, len(lengths))
+    if as_flag(antialias, "antialias", "interpolate"):
+        return interpolate_smoothed(x, output_size, name, align_corners, scale)
     return calls.interpolate(
         x,
         output_size=output_size,
-        mode=_canonical_mode(mode, len(lengths)),
+        mode=name,
         align_corners=align_corners,
         scale=scale,
     )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
+from burn.errors import ArgumentError
 from burn.testing.arrays import booleans, floats
-from burn.testing.function_samples import FunctionCall, call, function_calls
+from burn.testing.function_samples import FunctionCall, WrongCall, call, function_calls, wrong
 
 _X: Final = floats(2, 3)
 _OTHER: Final = floats(2, 3, phase=0.7)
@@ -20,8 +22,13 @@ _SPATIAL: Final = {1: floats(2, 4, 9), 2: _IMAGES, 3: floats(1, 4, 4, 5, 4)}
 """Tensors with two axes and as many more as the key says."""
 
 
-def _functional(name: str, *samples: FunctionCall, transforms: bool = True) -> None:
-    function_calls(f"nn.functional.{name}", *samples, transforms=transforms)
+def _functional(
+    name: str,
+    *samples: FunctionCall,
+    errors: Sequence[WrongCall] = (),
+    transforms: bool = True,
+) -> None:
+    function_calls(f"nn.functional.{name}", *samples, errors=errors, transforms=transforms)
 
 
 for _name in (
@@ -57,7 +64,11 @@ _functional(
 )
 _functional("nll_loss", call("classes", _LOG_PROBABILITIES, _CLASSES))
 _functional("multi_margin_loss", call("classes", _X, _CLASSES, p=2))
-_functional("cosine_embedding_loss", call("signs", _X, _OTHER, _SIGNS, margin=0.2))
+_functional(
+    "cosine_embedding_loss",
+    call("signs", _X, _OTHER, _SIGNS, margin=0.2),
+    call("squares beyond float16", _X * 300, _OTHER * 300, _SIGNS),
+)
 _functional("margin_ranking_loss", call("signs", floats(2), floats(2, phase=0.7), _SIGNS))
 _functional("triplet_margin_loss", call("rows", _X, _OTHER, floats(2, 3, phase=0.1), swap=True))
 _functional("pairwise_distance", call("rows", _X, _OTHER, 1.0, keepdims=True))
@@ -91,6 +102,9 @@ for _axes, _x in _SPATIAL.items():
         call("twos", _x, 2),
         call("padded", _x, 3, 2, 1),
         call("shorter than windows", floats(1, 2, *(1, 3, 1)[:_axes]), 3, 2, 1),
+        call("a divisor", _x, 2, 1, ceil_mode=True, divisor_override=3),
+        call("dilated", floats(1, 2, *(5, 4, 3)[:_axes]), 2, 1, 1, dilation=2),
+        errors=[wrong("divided by 0", ArgumentError, _x, 2, divisor_override=0)],
     )
     for _name in (f"max_pool{_axes}d", f"max_pool{_axes}d_with_indices"):
         _functional(_name, call("twos", _x, 2), call("padded", _x, 3, 2, 1))
@@ -103,7 +117,14 @@ _functional(
 )
 _functional("unfold4d", call("windows", _IMAGES, 2, stride=2))
 _functional("fold4d", call("windows", floats(2, 16, 6), (4, 6), 2, stride=2))
-_functional("interpolate", call("a size", _IMAGES, (7, 4)), call("twice", _IMAGES, scale_factor=2))
+_functional(
+    "interpolate",
+    call("a size", _IMAGES, (7, 4)),
+    call("twice", _IMAGES, scale_factor=2),
+    call("smoothed", _IMAGES, (2, 3), mode="bilinear", antialias=True),
+    call("smoothed by cubes", _IMAGES, scale_factor=0.7, mode="cubic", antialias=True),
+    errors=[wrong("no mode that smooths", ArgumentError, _IMAGES, (2, 3), antialias=True)],
+)
 _functional("affine_grid_2d", call("a grid", floats(2, 2, 3), (2, 4, 3, 5)))
 _functional("affine_grid_3d", call("a grid", floats(2, 3, 4), (2, 1, 2, 1, 3)))
 _functional(
@@ -113,7 +134,11 @@ _functional(
 _functional("grid_sample_2d", call("a grid", _IMAGES, floats(2, 3, 3, 2, low=-0.9, high=0.9)))
 _functional("pixel_shuffle", call("twos", _IMAGES, 2))
 _functional("pixel_unshuffle", call("twos", floats(2, 3, 4, 6), 2))
-_functional("local_response_norm", call("three", _IMAGES, 3))
+_functional(
+    "local_response_norm",
+    call("three", _IMAGES, 3),
+    call("squares beyond float16", _IMAGES * 300, 3, alpha=0.1),
+)
 
 _functional("linear", call("a bias", _X, floats(3, 4), floats(4)), call("none", _X, floats(3, 4)))
 _functional("embedding", call("rows", floats(5, 3), _CLASSES))
