@@ -78,6 +78,11 @@ CALLS = {
     "nanquantile": [call(X, 0.25, axis=1, keepdims=True), call(X, [0.5, 1])],
     "quantile": [call(X, 0.25, axis=1, keepdims=True), call(X, [0.5, 1])],
     "kthvalue": call(X, 2, axis=1, keepdims=True),
+    "histogramdd": call(
+        X[:, :2], (2, 3), range=((-1.0, 1.0), (-2.0, 1.0)), density=True, weights=ROW[:3]
+    ),
+    "multigammaln": call(POSITIVE + np.float32(1), 2),
+    "vander": call(ROW, 3, increasing=True),
     "histogram": call(X, 3, range=(-1.0, 1.0), density=True),
     "bincount": call(LABELS, minlength=6),
     "bucketize": [call(X, [0.0, 0.5], right=True), call(0.25, ROW)],
