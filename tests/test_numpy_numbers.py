@@ -61,6 +61,7 @@ def convolved(x, transposed=False):
 
 BINARY = [
     *["add", "atan2", "copysign", "divide", "equal", "floor_divide", "fmod", "greater"],
+    *["fmax", "fmin"],
     *["greater_equal", "hypot", "less", "less_equal", "logaddexp", "maximum", "minimum"],
     *["multiply", "nextafter", "not_equal", "pow", "remainder", "subtract"],
 ]

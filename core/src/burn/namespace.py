@@ -86,6 +86,7 @@ from burn.functions.elementwise.bitwise import *
 from burn.functions.elementwise.comparison import *
 from burn.functions.elementwise.complex_numbers import *
 from burn.functions.elementwise.exponential import *
+from burn.functions.elementwise.extrema import *
 from burn.functions.elementwise.logical import *
 from burn.functions.elementwise.rounding import *
 from burn.functions.elementwise.special import *

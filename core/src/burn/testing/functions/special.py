@@ -153,6 +153,29 @@ def _(size: int, *, beta: float = 12.0, periodic: bool = True) -> Array:
     return np.i0(height * beta) / np.i0(beta)
 
 
+def _extremum(name: str) -> None:
+    function = getattr(np, name)
+
+    @function_reference(
+        name,
+        samples=[
+            call("numbers", floats(2, 3), floats(3, phase=0.7)),
+            call("NaN", SPECIAL, SPECIAL[::-1].copy(), differentiable=False),
+            call("NaN and a number", SPECIAL, 0.5, differentiable=False),
+            call("a number that is NaN", math.nan, floats(3), differentiable=False),
+            call("integers", integers(4), 2),
+        ],
+        errors=[wrong("no tensor", OperandTypeError, 1.0, 2.0)],
+        exact=True,
+    )
+    def _(x1: Any, x2: Any) -> Any:
+        return function(x1, x2)
+
+
+for _name in ("fmax", "fmin"):
+    _extremum(_name)
+
+
 def _general_cosine(weights: list[float], size: int, periodic: bool) -> Array:
     """Weighted cosines of alternating signs."""
     angle = np.pi * (_window(size, periodic) + 1.0)

@@ -1,0 +1,92 @@
+"""Elementwise extrema of numbers that may be missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from burn.dispatch import DispatchTensor
+from burn.functions.common import Operand
+from burn.functions.creation import full
+from burn.functions.elementwise.arithmetic import maximum, minimum
+from burn.functions.elementwise.comparison import isnan
+from burn.functions.searching import where
+
+if TYPE_CHECKING:
+    from burn.tensor.tensor import Tensor
+
+__all__ = ["fmax", "fmin"]
+
+
+def fmax(x1: Operand, x2: Operand, /) -> Tensor:
+    """Elementwise larger value, ignoring NaN.
+
+    Unlike `maximum` it is NaN only where both operands are.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor or number
+        Real numbers, of shapes that broadcast; at least one is a tensor.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean or complex.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fmax(burn.asarray([1.0, burn.nan, 5.0], device="cpu"), 3.0).tolist()
+    [3.0, 3.0, 5.0]
+    """
+    return _without_nan(maximum(x1, x2), x1, x2)
+
+
+def fmin(x1: Operand, x2: Operand, /) -> Tensor:
+    """Elementwise smaller value, ignoring NaN.
+
+    Unlike `minimum` it is NaN only where both operands are.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor or number
+        Real numbers, of shapes that broadcast; at least one is a tensor.
+
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean or complex.
+    ShapeError
+        If the shapes do not broadcast.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.fmin(burn.asarray([1.0, burn.nan, 5.0], device="cpu"), 3.0).tolist()
+    [1.0, 3.0, 3.0]
+    """
+    return _without_nan(minimum(x1, x2), x1, x2)
+
+
+def _without_nan(extremum: Tensor, x1: Operand, x2: Operand) -> Tensor:
+    if not extremum.dtype.is_float:
+        return extremum
+    for one, other in ((x1, x2), (x2, x1)):
+        number = (
+            one
+            if isinstance(one, DispatchTensor)
+            else full((), one, dtype=extremum.dtype, device=extremum.device)
+        )
+        extremum = where(isnan(number), other, extremum)
+    return extremum
