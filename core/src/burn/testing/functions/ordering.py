@@ -127,7 +127,7 @@ def _(x: Array, **options: Any) -> Any:
     samples=[
         call("elements", _REPEATED, kinds=Kind.REAL),
         call("everything", np.array([3, 3, 1, 1, 1, 3]), return_inverse=True, return_counts=True),
-        call("rows", _ROWS[[0, 3, 1, 0]], axis=0, return_counts=True),
+        call("rows", _ROWS[[0, 3, 1, 0]], axis=0, return_counts=True, differentiable=False),
         call("columns", booleans(2, 9), axis=-1, return_inverse=True, return_counts=True),
         call("NaN is distinct", _NAN[:, :1], return_counts=True, differentiable=False),
         call("nothing", floats(0, 3), return_inverse=True, return_counts=True),
