@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.errors import ShapeError
-from burn.functions.creation import ones_like, zeros
-from burn.functions.manipulation import stack
+from burn.functions.creation import zeros
+from burn.functions.cumulative import cumulative_prod
+from burn.functions.manipulation import broadcast_to, expand_dims, flip
 from burn.functions.normalize import as_flag, rank_of
 from burn.functions.quantization import numbers_of
+from burn.functions.views import independent
 from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
@@ -54,7 +56,6 @@ def vander(x: Tensor, n: int | None = None, /, *, increasing: bool = False) -> T
     x = numbers_of(x)
     if not count:
         return zeros((*x.shape, 0), dtype=x.dtype, device=x.device)
-    powers = [ones_like(x)]
-    for _ in range(1, count):
-        powers.append(powers[-1] * x)
-    return stack(powers if is_increasing else powers[::-1], axis=-1)
+    factors = broadcast_to(expand_dims(x, axis=-1), (*x.shape, count - 1))
+    powers = cumulative_prod(factors, axis=-1, dtype=x.dtype, include_initial=True)
+    return powers if is_increasing else independent(flip(powers, axis=-1))
