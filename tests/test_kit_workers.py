@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from burn.cli import main
-from burn.cli._check_progress import CheckProgress
+from burn.cli.check_progress import CheckProgress
 from burn.dtype import float32
 from burn.errors import ArgumentError
 from burn.plugins import BackendSpec, DeviceInfo, registered

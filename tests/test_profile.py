@@ -545,7 +545,7 @@ def test_a_variable_logs_each_op(run_python):
     assert (result.returncode, result.stdout) == (0, "")
     lines = result.stderr.splitlines()
     patterns = [
-        r"full\(shape=\(16,\), fill_value=1(\.0)?, dtype=burn\.float32\)",
+        r"full\(shape=\(16,\), fill_value=1(\.0)?, dtype=float32\)",
         r"add\(float32\[16\], float32\[16\]\)",
         r"from_data\(float32\[1\]\)",
         r"exp\(float32\[1\]\)",

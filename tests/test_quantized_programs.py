@@ -697,7 +697,7 @@ def test_arrow_reads_the_numbers():
         (lambda q: np.add(q, q), burn.OperandTypeError, "burn.add"),
         (lambda q: f"{q:.2f}", burn.ShapeError, "not one number"),
         (float, burn.ShapeError, "not one number"),
-        (operator.invert, burn.DTypeError, "bitwise_not"),
+        (operator.invert, burn.DTypeError, "bitwise_invert"),
         (lambda q: burn.zeros((2,), dtype=q.dtype), burn.DTypeError, "not supported"),
         (lambda q: operator.iadd(q, 1.0), burn.OperandTypeError, "would change the dtype"),
     ],

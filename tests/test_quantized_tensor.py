@@ -58,7 +58,8 @@ REFUSED = {
 """Functions that refuse quantized tensors, and what they say."""
 
 SPLITS = {
-    *["a mask", "linalg.diagonal", "nn.functional.pixel_shuffle", "nn.functional.pixel_unshuffle"],
+    *["a mask", "diagonal", "linalg.diagonal"],
+    *["nn.functional.pixel_shuffle", "nn.functional.pixel_unshuffle"],
     *["reshape", "unfold"],
 }
 """Functions that move elements, with calls that would split blocks."""

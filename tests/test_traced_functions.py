@@ -350,6 +350,7 @@ OF_VALUES = {
 OTHERS = {
     *["__dlpack_device__", "from_primitive", "link", "primitive", "tensor_type"],
     *["distributed_params", "is_distributed", "set_distributed_params"],
+    *["data_async", "item_async"],
 }
 """What has nothing of the values, or what plugins use."""
 

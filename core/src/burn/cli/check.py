@@ -211,7 +211,7 @@ class _Run:
         return 0 if all(report.conforms for report in self.reports) else 1
 
     def _run_on(self, device: Device) -> None:
-        from burn.cli._check_progress import progress_of
+        from burn.cli.check_progress import progress_of
         from burn.testing.session import Session, check_workers
 
         workers = self._workers

@@ -100,7 +100,8 @@ def corrcoef(x: Tensor, /, *, rowvar: bool = True) -> Tensor:
     Examples
     --------
     >>> import burn
-    >>> burn.corrcoef(burn.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]], device="cpu")).tolist()
+    >>> x = burn.asarray([[1.0, 2.0, 3.0], [6.0, 4.0, 2.0]], device="cpu")
+    >>> burn.corrcoef(x).numpy().round(3).tolist()
     [[1.0, -1.0], [-1.0, 1.0]]
     """
     covariance, dtype = _covariance(x, 0.0, None, None, "corrcoef", rowvar=rowvar)

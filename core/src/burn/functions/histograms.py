@@ -329,6 +329,7 @@ def bucketize(x: Tensor | float, boundaries: Edges, /, *, right: bool = False) -
     is_right = as_flag(right, "right", "bucketize")
     if not isinstance(boundaries, DispatchTensor):
         check_tensor(x, "x", "bucketize")  # which has the device
+    x = numbers_of(x) if isinstance(x, DispatchTensor) else x
     boundaries = _edge_tensor(boundaries, x, "boundaries", "bucketize")
     if boundaries.ndim != 1:
         raise ShapeError(

@@ -447,6 +447,7 @@ def ptp(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """
     axes = normalize_axes(x, axis, "ptp")
     keepdims = as_flag(keepdims, "keepdims", "ptp")
+    x = numbers_of(x)
     return max(x, axis=axes, keepdims=keepdims) - min(x, axis=axes, keepdims=keepdims)
 
 

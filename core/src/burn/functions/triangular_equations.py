@@ -12,6 +12,7 @@ from burn.functions.indexing import take_along_axis
 from burn.functions.linear_algebra import matrix_transpose
 from burn.functions.manipulation import broadcast_shapes, broadcast_to, expand_dims, squeeze
 from burn.functions.normalize import as_flag, rank_of
+from burn.functions.quantization import numbers_of
 from burn.functions.sorting import argsort
 from burn.functions.views import independent
 
@@ -191,6 +192,7 @@ def lu_solve(
     is_adjoint = as_flag(adjoint, "adjoint", operation)
     from_left = as_flag(left, "left", operation)
     is_vector = rank_of(x, operation, "x") == 1
+    x = numbers_of(x)
     sides = expand_dims(x, axis=1 if from_left else 0) if is_vector else x
     check_matrices(sides, operation)
     if not from_left:

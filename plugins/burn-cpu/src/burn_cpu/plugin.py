@@ -23,7 +23,7 @@ def burn_backends() -> list[BackendSpec]:
             load=_load,
             probe=_probe,
             device_types=("cpu",),
-            api_version=(0, 2),
+            api_version=(0, 3),
             fork_safe=("cpu",),
         )
     ]

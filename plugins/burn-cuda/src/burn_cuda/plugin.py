@@ -32,7 +32,7 @@ def burn_backends() -> list[BackendSpec]:
             probe=_probe,
             device_types=("cuda",),
             priority=100,
-            api_version=(0, 2),
+            api_version=(0, 3),
             libraries=("cupy",),
         )
     ]

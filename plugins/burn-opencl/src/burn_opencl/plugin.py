@@ -27,7 +27,7 @@ def burn_backends() -> list[BackendSpec]:
             load=_load,
             probe=_probe,
             device_types=DEVICE_TYPES,
-            api_version=(0, 2),
+            api_version=(0, 3),
         )
     ]
 

@@ -31,7 +31,7 @@ def burn_backends() -> list[BackendSpec]:
             load=_load,
             probe=_probe,
             device_types=DEVICE_TYPES,
-            api_version=(0, 2),
+            api_version=(0, 3),
             # None: the OpenMP threads on which torch computes do not survive a fork.
             fork_safe=(),
             libraries=("torch",),

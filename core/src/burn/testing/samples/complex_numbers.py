@@ -132,6 +132,12 @@ reference(
 
 for _name in ("add", "subtract", "multiply"):
     also_for_complex(_name, samples=_binary())
+also_for_complex(
+    "unique_rows_indices",
+    samples=[
+        sample("complex rows", np.array([[2j, 1.0], [1.0 - 1j, 0.0], [2j, 1.0]]), dtype=INDEX_DTYPE)
+    ],
+)
 also_for_complex("divide", samples=_binary(), reference=np.divide)
 also_for_complex(
     "pow",
