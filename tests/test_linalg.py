@@ -565,7 +565,7 @@ def test_the_distance_of_close_vectors_is_exact_far_from_zero():
 
 
 def test_distances_are_computed_in_blocks_of_rows(monkeypatch):
-    monkeypatch.setattr(burn.functions.distances, "_BLOCK", 30)
+    monkeypatch.setattr(burn.functions.linalg.distances, "_BLOCK", 30)
     x, y = normal(2, 7, 3), normal(5, 3)
     expected = np.linalg.norm(x[:, :, None] - y, axis=-1)
     assert_close(burn.cdist(tensor(x), tensor(y)), expected)

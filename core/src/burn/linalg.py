@@ -4,7 +4,7 @@ Matrices are the last two axes; those before are a batch. Decompositions run in 
 where a backend has none of its own, and those of real matrices have gradients.
 """
 
-from burn.functions import (
+from burn.functions.linalg import (
     diagonals as _diagonals,
     distances as _distances,
     linear_algebra as _linear_algebra,
@@ -14,14 +14,14 @@ from burn.functions import (
     products as _products,
     triangular_equations as _triangular_equations,
 )
-from burn.functions.diagonals import *
-from burn.functions.distances import *
-from burn.functions.linear_algebra import *
-from burn.functions.linear_equations import *
-from burn.functions.matrix_decomposition import *
-from burn.functions.norms import *
-from burn.functions.products import *
-from burn.functions.triangular_equations import *
+from burn.functions.linalg.diagonals import *
+from burn.functions.linalg.distances import *
+from burn.functions.linalg.linear_algebra import *
+from burn.functions.linalg.linear_equations import *
+from burn.functions.linalg.matrix_decomposition import *
+from burn.functions.linalg.norms import *
+from burn.functions.linalg.products import *
+from burn.functions.linalg.triangular_equations import *
 
 __all__ = (
     _diagonals.__all__

@@ -66,7 +66,6 @@ from burn.errors import (
     WorkerError as WorkerError,
 )
 from burn.functions.calls import *
-from burn.functions.covariance import *
 from burn.functions.creation import *
 from burn.functions.cumulative import *
 from burn.functions.data_type import *
@@ -74,12 +73,6 @@ from burn.functions.device_context import (
     default_device as default_device,
     set_default_device as set_default_device,
 )
-from burn.functions.diagonals import (
-    diag as diag,
-    diag_embed as diag_embed,
-    diagonal as diagonal,
-)
-from burn.functions.distances import cdist as cdist
 from burn.functions.einsum import *
 from burn.functions.elementwise.arithmetic import *
 from burn.functions.elementwise.bitwise import *
@@ -92,17 +85,21 @@ from burn.functions.elementwise.rounding import *
 from burn.functions.elementwise.special import *
 from burn.functions.elementwise.trigonometric import *
 from burn.functions.gradient import *
-from burn.functions.histograms import *
 from burn.functions.indexing import *
 from burn.functions.inspection import __array_namespace_info__ as __array_namespace_info__
 from burn.functions.integrals import *
 from burn.functions.interchange import *
 from burn.functions.joining import *
-from burn.functions.linear_algebra import *
+from burn.functions.linalg.diagonals import (
+    diag as diag,
+    diag_embed as diag_embed,
+    diagonal as diagonal,
+)
+from burn.functions.linalg.distances import cdist as cdist
+from burn.functions.linalg.linear_algebra import *
+from burn.functions.linalg.products import kron as kron
 from burn.functions.log_sums import *
 from burn.functions.manipulation import *
-from burn.functions.median import *
-from burn.functions.nan_statistics import *
 from burn.functions.patterns import *
 from burn.functions.polynomials import *
 from burn.functions.printing import (
@@ -111,14 +108,17 @@ from burn.functions.printing import (
     check_closeness as check_closeness,
     set_print_options as set_print_options,
 )
-from burn.functions.products import kron as kron
-from burn.functions.quantiles import *
 from burn.functions.rearranging import *
 from burn.functions.scattering import *
 from burn.functions.searching import *
 from burn.functions.sets import *
 from burn.functions.sorting import *
 from burn.functions.statistical import *
+from burn.functions.statistics.covariance import *
+from burn.functions.statistics.histograms import *
+from burn.functions.statistics.median import *
+from burn.functions.statistics.nan_statistics import *
+from burn.functions.statistics.quantiles import *
 from burn.functions.triangles import *
 from burn.functions.turning import *
 from burn.functions.utility import *

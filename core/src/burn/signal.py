@@ -4,9 +4,9 @@ A complex tensor is a pair (re, im) of real ones here, so that everything has gr
 on backends without complex numbers.
 """
 
-from burn.functions.real_fourier import ComplexPair, cfft, icfft, irfft, rfft
-from burn.functions.stft import istft, stft
-from burn.functions.windows import (
+from burn.functions.fourier.real_fourier import ComplexPair, cfft, icfft, irfft, rfft
+from burn.functions.fourier.stft import istft, stft
+from burn.functions.fourier.windows import (
     bartlett_window,
     blackman_window,
     cosine_window,

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from burn.errors import ArgumentError, OperandTypeError, ShapeError
-from burn.functions.diagonals import diagonal
-from burn.functions.linear_algebra import matmul
+from burn.functions.linalg.diagonals import diagonal
+from burn.functions.linalg.linear_algebra import matmul
 from burn.functions.manipulation import broadcast_to, moveaxis, permute_dims, reshape
 from burn.functions.normalize import rank_of
 from burn.functions.statistical import sum

@@ -10,9 +10,9 @@ from burn.autodiff import recording
 from burn.dispatch import Gradients
 from burn.dtype import float32
 from burn.errors import ArgumentError
+from burn.functions.linalg.norms import vector_norm
 from burn.functions.manipulation import astype, concat, stack
 from burn.functions.normalize import check_tensor
-from burn.functions.norms import vector_norm
 from burn.functions.quantization import numbers_of
 from burn.tree import leaves
 

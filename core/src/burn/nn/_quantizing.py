@@ -12,7 +12,7 @@ from burn.dtype import float32, float64
 from burn.errors import ArgumentError, OperandTypeError, ShapeError
 from burn.functions.elementwise import maximum, minimum
 from burn.functions.gradient import no_grad
-from burn.functions.norms import max_abs_norm, vector_norm
+from burn.functions.linalg.norms import max_abs_norm, vector_norm
 from burn.functions.statistical import max as greatest, min as least
 from burn.nn._layer_selection import Only, scheme_for, selected_layers
 from burn.nn._preparation import begin_generation, own_state, prepare, quantization_of

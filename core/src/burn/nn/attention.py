@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from burn.errors import ArgumentError, DTypeError, ShapeError
 from burn.functions.creation import zeros_like
 from burn.functions.elementwise import logical_or
-from burn.functions.linear_algebra import matmul
+from burn.functions.linalg.linear_algebra import matmul
 from burn.functions.manipulation import expand_dims, reshape
 from burn.functions.rearranging import swapaxes
 from burn.functions.searching import where

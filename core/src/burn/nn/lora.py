@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.gradient import no_grad
-from burn.functions.linear_algebra import matmul
+from burn.functions.linalg.linear_algebra import matmul
 from burn.functions.normalize import number_dtype
 from burn.functions.quantization import numbers_of
 from burn.nn import functional as F, init

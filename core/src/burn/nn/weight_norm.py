@@ -12,8 +12,8 @@ from typing import Any
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.elementwise import equal
 from burn.functions.gradient import no_grad
+from burn.functions.linalg.norms import vector_norm
 from burn.functions.normalize import normalize_axis
-from burn.functions.norms import vector_norm
 from burn.functions.searching import where
 from burn.nn.module import Module
 from burn.tensor.tensor import Tensor

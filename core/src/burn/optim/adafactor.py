@@ -10,9 +10,9 @@ from burn.dtype import float32
 from burn.functions.creation import full, zeros
 from burn.functions.data_type import finfo
 from burn.functions.elementwise import maximum, minimum, sqrt, square
-from burn.functions.linear_algebra import matmul
+from burn.functions.linalg.linear_algebra import matmul
+from burn.functions.linalg.norms import vector_norm
 from burn.functions.nn.optimizer import adagrad_step, sgd_step
-from burn.functions.norms import vector_norm
 from burn.functions.statistical import mean
 from burn.ops.arguments import real_number
 from burn.optim._options import Columns, Common, Rate, Values

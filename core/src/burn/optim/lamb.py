@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from burn.functions.creation import zeros_like
 from burn.functions.elementwise import greater, logical_and
+from burn.functions.linalg.norms import vector_norm
 from burn.functions.nn.optimizer import adam_step, sgd_step
-from burn.functions.norms import vector_norm
 from burn.functions.searching import where
 from burn.optim._options import Columns, Common, Rate, Values
 from burn.optim.optimizer import Optimizer

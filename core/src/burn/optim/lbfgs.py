@@ -14,10 +14,10 @@ from burn.errors import ArgumentError, AutodiffError, OperandTypeError, TraceErr
 from burn.functions.assignment import assign_all
 from burn.functions.common import dispatch
 from burn.functions.creation import zeros_like
+from burn.functions.linalg.norms import max_abs_norm
+from burn.functions.linalg.products import dot
 from burn.functions.manipulation import concat, reshape
 from burn.functions.normalize import check_choice
-from burn.functions.norms import max_abs_norm
-from burn.functions.products import dot
 from burn.nn.module import Module
 from burn.ops.arguments import as_integer, real_number
 from burn.optim._habits import Hinted, Unknown, refuse_keywords

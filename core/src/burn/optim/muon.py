@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from burn.errors import DTypeError, OperandTypeError, ShapeError
 from burn.functions.common import DTypeLike
 from burn.functions.elementwise import maximum
+from burn.functions.linalg.norms import vector_norm
 from burn.functions.nn.optimizer import sgd_step
 from burn.functions.normalize import as_dtype, check_choice
-from burn.functions.norms import vector_norm
 from burn.ops.arguments import as_integer, real_number
 from burn.optim._options import Columns, Common, Rate, Values
 from burn.optim.optimizer import Optimizer

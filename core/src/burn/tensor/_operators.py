@@ -10,8 +10,9 @@ import numpy as np
 
 from burn.dispatch import DispatchTensor, call_of
 from burn.errors import OperandTypeError
-from burn.functions import elementwise, linear_algebra
+from burn.functions import elementwise
 from burn.functions.common import dispatch
+from burn.functions.linalg import linear_algebra
 from burn.functions.views import write
 from burn.tensor import _basic_indexing as basic_indexing
 from burn.tensor._attributes import TensorAttributes

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn.functions.linalg.norms import vector_norm
 from burn.functions.normalize import as_float
-from burn.functions.norms import vector_norm
 from burn.ops.arguments import real_number
 
 if TYPE_CHECKING:

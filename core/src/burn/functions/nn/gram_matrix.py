@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.errors import OperandTypeError, ShapeError
-from burn.functions.linear_algebra import matmul, matrix_transpose
+from burn.functions.linalg.linear_algebra import matmul, matrix_transpose
 from burn.functions.manipulation import reshape
 from burn.functions.nn.loss import Reduction, mse_loss
 from burn.functions.normalize import as_float, rank_of

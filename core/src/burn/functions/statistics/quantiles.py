@@ -11,7 +11,6 @@ from burn.dispatch import DispatchTensor
 from burn.dtype import DType, float32, float64
 from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError
 from burn.functions import elementwise
-from burn.functions._rows import kept_shape, rows_over
 from burn.functions._value_checks import require
 from burn.functions.common import Axis
 from burn.functions.creation import asarray
@@ -27,6 +26,7 @@ from burn.functions.normalize import (
 from burn.functions.quantization import numbers_of
 from burn.functions.searching import count_nonzero, where
 from burn.functions.sorting import sort
+from burn.functions.statistics._rows import kept_shape, rows_over
 from burn.public_calls import shown_value
 
 if TYPE_CHECKING:

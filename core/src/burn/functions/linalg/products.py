@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from burn.errors import ShapeError
 from burn.functions import calls
-from burn.functions._matrix_checks import check_square, check_vectors
 from burn.functions.creation import eye
 from burn.functions.elementwise import conj, multiply
-from burn.functions.linear_algebra import broadcast_axis, matmul, vecdot
-from burn.functions.linear_equations import inv
+from burn.functions.linalg._matrix_checks import check_square, check_vectors
+from burn.functions.linalg.linear_algebra import broadcast_axis, matmul, vecdot
+from burn.functions.linalg.linear_equations import inv
 from burn.functions.manipulation import broadcast_to, expand_dims, reshape, squeeze
 from burn.functions.normalize import check_tensors, normalize_axis, number_dtype, rank_of
 from burn.functions.views import independent

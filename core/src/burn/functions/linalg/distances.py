@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from burn.errors import ShapeError
+from burn.functions.linalg.norms import vector_norm
 from burn.functions.manipulation import broadcast_shapes, concat, expand_dims
 from burn.functions.normalize import as_float, rank_of
-from burn.functions.norms import vector_norm
 from burn.functions.quantization import numbers_of
 from burn.functions.rearranging import narrow
 from burn.ops.arguments import real_number

@@ -14,6 +14,7 @@ from burn.errors import ArgumentError, BurnError, DTypeError, OperandTypeError, 
 from burn.functions import calls
 from burn.functions.creation import zeros_like
 from burn.functions.elementwise import complex, conj, imag, negative, real
+from burn.functions.fourier.real_fourier import MAX_LENGTH, ComplexPair, Norm, norm_factor, scaled
 from burn.functions.normalize import (
     as_float,
     check_tensor,
@@ -22,7 +23,6 @@ from burn.functions.normalize import (
     rank_of,
 )
 from burn.functions.quantization import numbers_of
-from burn.functions.real_fourier import MAX_LENGTH, ComplexPair, Norm, norm_factor, scaled
 from burn.ops.arguments import as_integer
 from burn.public_calls import public_operation, shown_value
 

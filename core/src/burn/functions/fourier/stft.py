@@ -7,10 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from burn.errors import ArgumentError, ShapeError
 from burn.functions import calls
 from burn.functions.creation import arange, ones, zeros, zeros_like
-from burn.functions.manipulation import concat, flip, reshape
-from burn.functions.normalize import as_flag, as_float, rank_of
-from burn.functions.quantization import numbers_of
-from burn.functions.real_fourier import (
+from burn.functions.fourier.real_fourier import (
     MAX_LENGTH,
     ComplexPair,
     Norm,
@@ -19,6 +16,9 @@ from burn.functions.real_fourier import (
     irfft,
     rfft,
 )
+from burn.functions.manipulation import concat, flip, reshape
+from burn.functions.normalize import as_flag, as_float, rank_of
+from burn.functions.quantization import numbers_of
 from burn.functions.views import independent
 from burn.ops.arguments import as_integer
 

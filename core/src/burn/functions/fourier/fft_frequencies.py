@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from burn.errors import ArgumentError, DTypeError
 from burn.functions.common import Axis, DeviceLike, DTypeLike
 from burn.functions.creation import arange
-from burn.functions.fft import check_length
+from burn.functions.fourier.fft import check_length
 from burn.functions.manipulation import concat
 from burn.functions.normalize import as_dtype, normalize_axes
 from burn.functions.views import independent

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from burn.errors import DTypeError, ShapeError
 from burn.functions import calls
-from burn.functions._matrix_checks import check_matrices, check_square
 from burn.functions.elementwise import conj
 from burn.functions.indexing import take_along_axis
-from burn.functions.linear_algebra import matrix_transpose
+from burn.functions.linalg._matrix_checks import check_matrices, check_square
+from burn.functions.linalg.linear_algebra import matrix_transpose
 from burn.functions.manipulation import broadcast_shapes, broadcast_to, expand_dims, squeeze
 from burn.functions.normalize import as_flag, rank_of
 from burn.functions.quantization import numbers_of

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from burn.dispatch import DispatchTensor
 from burn.errors import ShapeError
 from burn.functions import calls
-from burn.functions._matrix_checks import check_matrices
 from burn.functions.creation import zeros
 from burn.functions.data_type import finfo
 from burn.functions.elementwise import abs, divide, greater, multiply
-from burn.functions.linear_algebra import matmul
+from burn.functions.linalg._matrix_checks import check_matrices
+from burn.functions.linalg.linear_algebra import matmul
+from burn.functions.linalg.matrix_decomposition import adjoint, svd, svdvals
 from burn.functions.manipulation import expand_dims, squeeze
-from burn.functions.matrix_decomposition import adjoint, svd, svdvals
 from burn.functions.normalize import as_float, check_tensor, number_dtype, rank_of
 from burn.functions.quantization import numbers_of
 from burn.functions.searching import where

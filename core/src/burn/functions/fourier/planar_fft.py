@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from burn.functions.fft import fftn, ifftn, irfftn, rfftn
-from burn.functions.real_fourier import Norm
+from burn.functions.fourier.fft import fftn, ifftn, irfftn, rfftn
+from burn.functions.fourier.real_fourier import Norm
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.errors import ShapeError
-from burn.functions._rows import kept_shape, rows_over
 from burn.functions.common import Axis
 from burn.functions.elementwise import isnan
 from burn.functions.indexing import take_along_axis
@@ -14,6 +13,7 @@ from burn.functions.quantization import numbers_of
 from burn.functions.searching import ValuesAndIndices, argmax, where
 from burn.functions.sorting import argsort, sort
 from burn.functions.statistical import mean
+from burn.functions.statistics._rows import kept_shape, rows_over
 from burn.functions.views import independent
 
 if TYPE_CHECKING:

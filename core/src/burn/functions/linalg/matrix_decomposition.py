@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from burn.functions import calls
-from burn.functions._matrix_checks import check_matrices
 from burn.functions.creation import arange, eye
 from burn.functions.elementwise import conj, equal, less_equal
-from burn.functions.linear_algebra import matrix_transpose
+from burn.functions.linalg._matrix_checks import check_matrices
+from burn.functions.linalg.linear_algebra import matrix_transpose
 from burn.functions.manipulation import expand_dims
 from burn.functions.normalize import as_flag, check_choice, check_tensor
 from burn.functions.searching import where

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from burn.errors import ArgumentError, AxisError, ShapeError
 from burn.functions import calls
-from burn.functions._matrix_checks import check_matrices
 from burn.functions._spread import accumulation_dtype
 from burn.functions.common import Axis
 from burn.functions.data_type import result_type
 from burn.functions.elementwise import abs, maximum, not_equal
-from burn.functions.linear_algebra import broadcast_axis, vecdot
+from burn.functions.linalg._matrix_checks import check_matrices
+from burn.functions.linalg.linear_algebra import broadcast_axis, vecdot
 from burn.functions.manipulation import astype, expand_dims, moveaxis
 from burn.functions.normalize import (
     as_flag,

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from burn.errors import AxisError, ShapeError
 from burn.functions import calls
-from burn.functions._matrix_checks import check_matrices
 from burn.functions.common import DTypeLike
 from burn.functions.creation import zeros
+from burn.functions.linalg._matrix_checks import check_matrices
 from burn.functions.manipulation import moveaxis, reshape
 from burn.functions.normalize import normalize_axis, number_dtype, rank_of
 from burn.functions.quantization import numbers_of

@@ -1,0 +1,1 @@
+"""Fourier transforms, windows, and transforms of short times."""

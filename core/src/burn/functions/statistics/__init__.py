@@ -1,0 +1,1 @@
+"""Statistics beyond single reductions: quantiles, histograms, covariance."""
