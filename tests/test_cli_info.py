@@ -7,6 +7,7 @@ import pytest
 
 import burn
 from burn.cli.privacy import Scrubber, is_secret
+from burn.plugin_api import API_VERSION
 
 SECRET = "s3cr3t-Value-0123456789abcdef"  # noqa: S105 — made up
 
@@ -46,8 +47,10 @@ def test_it_has_versions_blas_devices_plugins_and_variables_of_burn(run_burn):
         assert packages[name] == importlib.metadata.version(name)
     (cpu,) = [line for line in found["devices"] if line.startswith("cpu:0")]
     assert re.fullmatch(r"cpu:0 \(default\): .+, memory [\d.]+ GiB", cpu)
+    api = ".".join(map(str, API_VERSION))
     assert (
-        f"cpu of burn-cpu {burn.__version__} (burn_cpu.plugin, API 0.2): ready" in found["plugins"]
+        f"cpu of burn-cpu {burn.__version__} (burn_cpu.plugin, API {api}): ready"
+        in found["plugins"]
     )
     assert found["environment"] == ["BURN_DEVICE=cpu", "BURN_PLUGINS=cpu,strict"]
 

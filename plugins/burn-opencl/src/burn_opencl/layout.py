@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -62,7 +63,9 @@ class LayoutOps(OpenClOps):
         return x.permuted(axes)
 
     def expand(self, x: Buffer, *, shape: Shape) -> Buffer:
-        """A view."""
+        """A view, whose elements can be counted."""
+        if math.prod(shape) >= 2**63:
+            raise ValueError(f"shape {shape} has too many elements")
         return x.expanded(shape)
 
     def slice(self, x: Buffer, *, slices: Slices) -> Buffer:
