@@ -25,7 +25,7 @@ def choose(condition: Array, x1: Any, x2: Any) -> Array:
         or any(one.shape != condition.shape for one in arrays)
         or arrays[0].dtype.itemsize not in _BITS
     ):
-        if arrays:  # a number does not widen them, whatever NumPy makes of it beside bfloat16
+        if len(arrays) == 1:  # a number does not widen it, whatever NumPy makes of bfloat16 and it
             x1, x2 = (np.asarray(one, arrays[0].dtype) for one in (x1, x2))
         return np.where(condition, x1, x2)
     bits = _BITS[arrays[0].dtype.itemsize]
