@@ -348,7 +348,8 @@ def test_a_killed_run_leaves_a_whole_document_from_which_another_goes_on(
     names = [one["check"] for one in device["results"]]
     assert len(names) == len(set(names)) == device["total"]
     assert before <= set(names)
-    assert f"{len(before)} of {device['total']} checks are done" in result.stderr
+    if len(before) < device["total"]:
+        assert f"{len(before)} of {device['total']} checks are done" in result.stderr
     assert f"{len(before)} of them in an earlier run" in result.stdout
 
 
@@ -507,7 +508,7 @@ def test_a_quick_run_tries_few_shapes_where_each_is_compiled_for():
     assert narrow == {"values/sum/float16/beyond float16 on the way"}
     of_add = {suite for suite, op in others if op == "add"}
     every_of_add = {suite for suite, op in kinds_of_checks(every)[1] if op == "add"}
-    assert of_add == every_of_add - {"functions", "function_transforms"}
+    assert of_add == every_of_add - {"functions", "function_transforms", "quantization"}
     of_functions = {name for name, suite in SUITES.items() if suite.of_functions}
     derived = {suite for suite, op in others if op == "softmax"} - of_functions
     assert derived == {"settings", "gradients"}

@@ -44,8 +44,11 @@ _DRAWS: Final = ("rank 0", "long 1", "part 2")
 _NARROW: Final = ("16-bit", "float16")
 """What names of samples have that go wrong in 16-bit floats alone."""
 
-_LEFT_OUT: Final = ("functions", "function_transforms", "silence")
-"""Suites of functions that core makes of ops, and of all samples."""
+_LEFT_OUT: Final = (
+    *("functions", "function_transforms", "silence"),
+    *("quantization", "quantized_tensors"),
+)
+"""Suites of what core makes of ops, and of all samples."""
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,8 @@ def main() -> None:
         try:
             selection, subject, expected = _prepare(job)
             if job["describes"]:
-                described, checks = _describe(subject, selection, expected, job["few_shapes"])
+                cost = ShapeCost.of(subject) if job["measures"] else ShapeCost(0.0, 0.0)
+                described, checks = _describe(subject, selection, expected, job["few_shapes"], cost)
             else:
                 described, checks = {}, list(listed(subject, selection, few_shapes=False))
         except BurnError as error:
@@ -154,9 +155,9 @@ def _describe(
     selection: Selection,
     expected: ExpectedFailures,
     wants_few_shapes: bool | None,
+    cost: ShapeCost,
 ) -> tuple[dict[str, Any], list[Check]]:
     """What the process that started this one asks of the device, and the checks."""
-    cost = ShapeCost.of(subject)
     few_shapes = needs_few_shapes(wants_few_shapes, selection, cost)
     checks = list(listed(subject, selection, few_shapes=few_shapes))
     description = {
