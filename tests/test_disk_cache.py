@@ -1,13 +1,20 @@
 """DiskCache keeps bytes between processes, whatever happens to the folder."""
 
+import logging
 import os
+import shutil
+import stat
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import pytest
 
-from burn.compiler import DiskCache
+from burn.compiler import DiskCache, may_cache_in, private_folder
+
+POSIX = pytest.mark.skipif(os.name == "nt", reason="folders of Windows have no mode and owner")
 
 
 @pytest.fixture
@@ -154,3 +161,244 @@ def test_processes_that_write_the_same_entries_at_once_do_not_disturb_each_other
     assert not list(folder.glob("*.part"))
     # Each process removes what is too much before it has written another sixteenth.
     assert sum(one.stat().st_size for one in files(folder)) <= 100_000 + 3 * (100_000 // 16 + 9_032)
+
+
+@pytest.fixture
+def warnings_of_burn(caplog, monkeypatch):
+    monkeypatch.setattr(private_folder, "_refusals", set())
+    caplog.set_level(logging.WARNING, logger="burn")
+    return lambda: [one.getMessage() for one in caplog.records]
+
+
+@POSIX
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("mode", [0o777, 0o770])
+def test_where_others_may_write_to_any_folder_of_the_path_nothing_is_loaded_or_kept(
+    tmp_path, monkeypatch, warnings_of_burn, level, mode
+):
+    monkeypatch.setenv("BURN_CACHE", str(tmp_path / "outer/inner"))
+    cache = DiskCache("unit")
+    cache.put("key", b"value")
+    changed = [tmp_path / "outer", tmp_path / "outer/inner", tmp_path / "outer/inner/unit"][level]
+    changed.chmod(mode)
+    assert cache.get("key") is None
+    cache.put("second", b"value")
+    assert cache.folder is None
+    (warning,) = warnings_of_burn()
+    assert f"other users may write to {changed} (mode {mode:o})" in warning
+    assert f"`chmod go-w {changed}` forbids it, or BURN_CACHE names another folder" in warning
+    changed.chmod(0o700)
+    assert cache.get("key") == b"value"
+    assert cache.get("second") is None
+
+
+@POSIX
+def test_a_folder_that_replaces_one_of_the_path_is_checked_too(tmp_path, monkeypatch):
+    monkeypatch.setenv("BURN_CACHE", str(tmp_path / "outer/inner"))
+    cache = DiskCache("unit")
+    cache.put("key", b"value")
+    (tmp_path / "outer").rename(tmp_path / "moved")
+    (tmp_path / "outer/inner").mkdir(parents=True)
+    shutil.copytree(tmp_path / "moved/inner/unit", tmp_path / "outer/inner/unit")
+    (tmp_path / "outer/inner/unit").chmod(0o777)
+    assert cache.get("key") is None
+
+
+@POSIX
+def test_a_folder_with_the_sticky_bit_may_be_one_of_the_path_but_not_the_folder(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "temporary").mkdir()
+    (tmp_path / "temporary").chmod(0o1777)
+    monkeypatch.setenv("BURN_CACHE", str(tmp_path / "temporary"))
+    cache = DiskCache("unit")
+    cache.put("key", b"value")
+    assert cache.get("key") == b"value"
+    (tmp_path / "temporary/unit").chmod(0o1777)
+    assert cache.get("key") is None
+
+
+@POSIX
+def test_what_belongs_to_another_user_is_refused(tmp_path, monkeypatch, warnings_of_burn):
+    monkeypatch.setenv("BURN_CACHE", str(tmp_path))
+    cache = DiskCache("unit")
+    cache.put("key", b"value")
+    owner = os.geteuid()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "geteuid", lambda: owner + 1)
+        assert cache.get("key") is None
+    (warning,) = warnings_of_burn()
+    assert f"belongs to user {owner}, this process to user {owner + 1}" in warning
+    assert cache.get("key") == b"value"
+
+
+@POSIX
+def test_an_entry_of_another_user_or_that_others_may_write_to_is_none(folder, monkeypatch):
+    cache = DiskCache("unit")
+    for spoil in (lambda entry: entry.chmod(0o620), lambda entry: entry.chmod(0o602)):
+        cache.put("key", b"value")
+        (entry,) = files(folder)
+        spoil(entry)
+        assert cache.get("key") is None
+        assert not files(folder)
+    cache.put("key", b"value")
+    status = private_folder.os.fstat
+
+    def of_another(file):
+        found = status(file)
+        if not stat.S_ISREG(found.st_mode):
+            return found
+        return os.stat_result([*found[:4], found.st_uid + 1, *found[5:]])
+
+    monkeypatch.setattr(private_folder.os, "fstat", of_another)
+    assert cache.get("key") is None
+
+
+@POSIX
+@pytest.mark.parametrize("kind", ["fifo", "link", "folder", "device", "sparse"])
+def test_what_is_no_file_but_has_the_name_of_an_entry_is_none_and_does_not_hang(folder, kind):
+    cache = DiskCache("unit", max_bytes=1 << 20)
+    cache.put("key", b"value")
+    (entry,) = files(folder)
+    if kind == "sparse":
+        os.truncate(entry, 1 << 40)
+    elif kind == "link":
+        entry.rename(folder / "elsewhere")
+        entry.symlink_to(folder / "elsewhere")
+    else:
+        entry.unlink()
+        make = {
+            "fifo": lambda: os.mkfifo(entry),
+            "folder": entry.mkdir,
+            "device": lambda: entry.symlink_to("/dev/zero"),
+        }
+        make[kind]()
+    assert cache.get("key") is None
+    cache.put("key", b"value")
+    assert cache.get("key") == (None if kind == "folder" else b"value")
+
+
+@POSIX
+def test_a_symbolic_link_of_the_user_may_be_one_of_the_path_but_not_the_folder(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    (tmp_path / "real/relative").symlink_to("../real/./")
+    monkeypatch.setenv("BURN_CACHE", str(tmp_path / "link/relative/made"))
+    cache = DiskCache("unit")
+    cache.put("key", b"value")
+    assert cache.get("key") == b"value"
+    assert files(tmp_path / "real/made/unit")
+    (tmp_path / "real/made/unit").rename(tmp_path / "elsewhere")
+    (tmp_path / "real/made/unit").symlink_to(tmp_path / "elsewhere")
+    assert cache.get("key") is None
+    (tmp_path / "real").chmod(0o777)  # where the link leads
+    assert DiskCache("other").folder is None
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    monkeypatch.setenv("BURN_CACHE", str(tmp_path / "loop/made"))
+    assert DiskCache("unit").folder is None
+
+
+@POSIX
+def test_a_symbolic_link_of_another_user_is_refused(tmp_path, monkeypatch, warnings_of_burn):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    monkeypatch.setenv("BURN_CACHE", str(tmp_path / "link"))
+    plain = os.stat
+
+    def of_another(name, **options):
+        found = plain(name, **options)
+        return os.stat_result([*found[:4], found.st_uid + 1, *found[5:]])
+
+    monkeypatch.setattr(private_folder.os, "stat", of_another)
+    assert DiskCache("unit").folder is None
+    (warning,) = warnings_of_burn()
+    assert f"{tmp_path / 'link'} belongs to user {os.geteuid() + 1}" in warning
+
+
+_FOREIGN = """
+import os, sys
+from burn.compiler import DiskCache
+
+if os.geteuid() == 0:
+    os.seteuid(65534)
+cache = DiskCache("unit")
+cache.put("key", b"value")
+print(cache.get("key"), cache.folder is not None)
+"""
+
+
+@POSIX
+def test_a_user_loads_nothing_that_another_one_made(monkeypatch):
+    with tempfile.TemporaryDirectory() as shared:  # in a folder that every user may enter
+        Path(shared).chmod(0o1777)
+        monkeypatch.setenv("BURN_CACHE", shared)
+        made = subprocess.check_output([sys.executable, "-c", _FOREIGN], text=True)
+        assert made.split() == ["b'value'", "True"]
+        if os.geteuid() != 0:  # the other process was of this user
+            other = os.geteuid() + 1
+            monkeypatch.setattr(os, "geteuid", lambda: other)
+        assert DiskCache("unit").get("key") is None
+
+
+@POSIX
+@pytest.mark.parametrize("umask", [0o000, 0o777])
+def test_folders_and_entries_are_the_users_alone_whatever_the_umask(tmp_path, monkeypatch, umask):
+    monkeypatch.setenv("BURN_CACHE", str(tmp_path / "outer/inner"))
+    before = os.umask(umask)
+    try:
+        cache = DiskCache("unit")
+        cache.put("key", b"value")
+    finally:
+        os.umask(before)
+    assert cache.get("key") == b"value"
+    for one in (tmp_path / "outer", tmp_path / "outer/inner", tmp_path / "outer/inner/unit"):
+        assert one.stat().st_mode & 0o777 == 0o700
+    (entry,) = files(tmp_path / "outer/inner/unit")
+    assert entry.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_system_without_descriptors_of_folders_keeps_entries_too(folder, monkeypatch):
+    monkeypatch.setattr(private_folder, "_HAS_DESCRIPTORS", False)
+    cache = DiskCache("unit", max_bytes=1000)
+    cache.put("key", b"value")
+    assert cache.get("key") == b"value"
+    (entry,) = files(folder)
+    entry.write_bytes(b"damaged")
+    assert cache.get("key") is None
+    for number in range(20):
+        cache.put(str(number), bytes(100))
+    assert len(files(folder)) <= 10
+
+
+def test_no_descriptor_stays_open(folder):
+    cache = DiskCache("unit", max_bytes=1000)
+
+    def descriptors():
+        return len(list(Path("/dev/fd").glob("*")))
+
+    before = descriptors()
+    for number in range(50):
+        cache.put(str(number), bytes(100))
+        cache.get(str(number))
+        cache.get("none")
+    folder.chmod(0o777)
+    cache.get("0")
+    assert descriptors() == before
+
+
+def test_a_library_may_keep_code_where_nobody_else_may_write(tmp_path, monkeypatch):
+    monkeypatch.setenv("BURN_CACHE", str(tmp_path))
+    assert may_cache_in(tmp_path / "library", "LIBRARY_CACHE")
+    monkeypatch.setenv("BURN_CACHE", "0")
+    assert not may_cache_in(tmp_path / "library", "LIBRARY_CACHE")
+
+
+@POSIX
+def test_a_library_keeps_no_code_where_others_may_write(tmp_path, warnings_of_burn):
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library").chmod(0o777)
+    assert not may_cache_in(tmp_path / "library", "LIBRARY_CACHE")
+    (warning,) = warnings_of_burn()
+    assert "or LIBRARY_CACHE names another folder" in warning

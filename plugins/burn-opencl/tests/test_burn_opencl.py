@@ -292,11 +292,22 @@ def test_cached_binaries_are_not_compiled_again(launcher, tmp_path, monkeypatch)
             return launcher.runtime.build(source)
 
     macros = {"C": "ulong", "IS_DOUBLE": 0}
-    for _ in range(2):
+
+    def use():
         programs = Programs(Counting(), DiskCache("opencl"))
         programs.kernel("random_words", "random.cl", macros | {"HAS_random_words": 1})
         programs.save()
+
+    use()
+    use()
     assert len(built) == 1
+    (entry,) = tmp_path.glob("opencl/*.bin")
+    whole = entry.read_bytes()
+    for number, damaged in enumerate((whole[:100], whole[:-1] + bytes([whole[-1] ^ 1])), 2):
+        entry.write_bytes(damaged)
+        use()
+        use()
+        assert len(built) == number
 
 
 def test_a_check_of_a_device_compiles_few_programs():

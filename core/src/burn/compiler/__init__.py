@@ -6,7 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 _MODULES: Final = {
-    "disk_cache": ("DiskCache",),
+    "disk_cache": ("DiskCache", "may_cache_in"),
     "executable": ("Executable", "compiled"),
     "explain": ("explained",),
     "fusion": ("fuses", "planned"),
@@ -32,13 +32,14 @@ __all__ = [
     "explained",
     "fuses",
     "lowered",
+    "may_cache_in",
     "packed",
     "planned",
     "simplified",
 ]
 
 if TYPE_CHECKING:
-    from burn.compiler.disk_cache import DiskCache as DiskCache
+    from burn.compiler.disk_cache import DiskCache as DiskCache, may_cache_in as may_cache_in
     from burn.compiler.executable import Executable as Executable, compiled as compiled
     from burn.compiler.explain import explained as explained
     from burn.compiler.fusion import fuses as fuses, planned as planned

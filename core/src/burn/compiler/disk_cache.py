@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-import stat
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Final
 
-__all__ = ["DiskCache"]
+from burn.compiler.private_folder import PrivateFolder
+
+__all__ = ["DiskCache", "may_cache_in"]
 
 _MAX_BYTES: Final = 1 << 28
 
 _DIGEST_BYTES: Final = hashlib.sha256().digest_size
+
+_SUFFIX: Final = ".bin"
 
 _UNFINISHED_SECONDS: Final = 3600
 """Age from which on a file that was being written is one of a process that died."""
@@ -27,9 +28,10 @@ class DiskCache:
 
     The folder is one in that of the variable ``BURN_CACHE``, and by default in the user's folder of
     caches; with ``BURN_CACHE=0`` nothing is kept. Any number of processes may use it at once, and
-    anybody may delete it. An entry that is damaged counts as none, and so does a folder that other
-    users may write to: what is loaded from here is executed. Where the folder is larger than it may
-    be, the entries go that were not used for the longest time.
+    anybody may delete it. An entry that is damaged counts as none, and is removed. What is loaded
+    from here is executed: where another user can write to a folder of the path, nothing is loaded
+    or kept, and a warning says so (see `PrivateFolder`). Where the folder is larger than it may be,
+    the entries go that were not used for the longest time.
 
     Parameters
     ----------
@@ -49,16 +51,14 @@ class DiskCache:
         self._name = name
         self._max_bytes = max_bytes
         self._unchecked = max_bytes  # the first entry of a process looks at the folder
-        self._folder: Path | None = None
+        self._folder: PrivateFolder | None = None
         self._is_open = False
 
     @property
     def folder(self) -> Path | None:
         """The folder; None if nothing is kept."""
-        if not self._is_open:
-            self._folder = _opened(self._name)
-            self._is_open = True
-        return self._folder
+        folder = self._private()
+        return folder.path if folder is not None and folder.is_usable() else None
 
     def get(self, key: str) -> bytes | None:
         """The bytes that were kept for a key; None if there are none.
@@ -68,20 +68,17 @@ class DiskCache:
         key : str
             All that the bytes depend on: the source, versions, the hardware.
         """
-        path = self._path(key)
-        if path is None:
+        folder = self._private()
+        if folder is None:
             return None
-        try:
-            stored = path.read_bytes()
-        except OSError:
+        name = _name(key)
+        stored = folder.read(name, self._max_bytes + _DIGEST_BYTES)
+        if stored is None:
             return None
         digest, value = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
         if digest != _digest(key, value):
-            with contextlib.suppress(OSError):
-                path.unlink()
+            folder.remove(name)
             return None
-        with contextlib.suppress(OSError):
-            os.utime(path)  # the time of the last use
         return value
 
     def put(self, key: str, value: bytes) -> None:
@@ -94,48 +91,59 @@ class DiskCache:
         value : bytes
             What `get` returns from then on.
         """
-        path = self._path(key)
-        if path is None:
+        folder = self._private()
+        if folder is None:
             return
-        with contextlib.suppress(OSError):
-            handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(_digest(key, value) + value)
-                Path(name).replace(path)
-            except OSError:
-                Path(name).unlink(missing_ok=True)
-                raise
-            self._unchecked += len(value)
-            if self._unchecked >= self._max_bytes // 16:
-                self._unchecked = 0
-                _shrink(path.parent, self._max_bytes)
+        folder.write(_name(key), _digest(key, value) + value)
+        self._unchecked += len(value)
+        if self._unchecked >= self._max_bytes // 16:
+            self._unchecked = 0
+            _shrink(folder, self._max_bytes)
 
-    def _path(self, key: str) -> Path | None:
-        folder = self.folder
-        return folder and folder / f"{hashlib.sha256(key.encode()).hexdigest()}.bin"
+    def _private(self) -> PrivateFolder | None:
+        if not self._is_open:
+            base = _base()
+            self._folder = None if base is None else PrivateFolder(base, self._name)
+            self._is_open = True
+        return self._folder
+
+
+def may_cache_in(folder: Path, variable: str) -> bool:
+    """Whether a library may keep compiled code in a folder of its own.
+
+    It may unless ``BURN_CACHE=0`` says to keep none, or another user can write to a folder of the
+    path, which a warning says; see `PrivateFolder`. The folder is made if needed.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the library looks for compiled code.
+    variable : str
+        The environment variable that names another folder, for the warning.
+    """
+    if _base() is None:
+        return False
+    folder = folder.absolute()
+    return PrivateFolder(folder.parent, folder.name, variable).is_usable()
+
+
+def _name(key: str) -> str:
+    return f"{hashlib.sha256(key.encode()).hexdigest()}{_SUFFIX}"
 
 
 def _digest(key: str, value: bytes) -> bytes:
     return hashlib.sha256(key.encode() + b"\0" + value).digest()
 
 
-def _opened(name: str) -> Path | None:
-    """A folder for caches of the user alone; None if there is none, or it is switched off."""
+def _base() -> Path | None:
+    """The folder of all caches of burn; None if there is none, or it is switched off."""
     configured = os.environ.get("BURN_CACHE")
     if configured in {"", "0"}:
         return None
-    folder = (Path(configured) if configured else _users_folder()) / name
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if hasattr(os, "geteuid"):
-            status = folder.stat()
-            others = stat.S_IWGRP | stat.S_IWOTH
-            if status.st_uid != os.geteuid() or status.st_mode & others:
-                return None
-    except (OSError, RuntimeError):  # no folder can be made, or the user has no home
+        return Path(configured).absolute() if configured else _users_folder().absolute()
+    except (OSError, RuntimeError):  # the user has no home, or the current folder is gone
         return None
-    return folder
 
 
 def _users_folder() -> Path:
@@ -148,20 +156,16 @@ def _users_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "burn"
 
 
-def _shrink(folder: Path, max_bytes: int) -> None:
+def _shrink(folder: PrivateFolder, max_bytes: int) -> None:
     """Remove the entries that were not used for the longest time, and what was never finished."""
-    entries = []
-    for one in os.scandir(folder):
-        with contextlib.suppress(OSError):  # another process may remove it, too
-            status = one.stat()
-            if one.name.endswith(".bin"):
-                entries.append((status.st_mtime, status.st_size, one.path))
-            elif status.st_mtime < time.time() - _UNFINISHED_SECONDS:
-                Path(one.path).unlink()
-    total = sum([size for _, size, _ in entries])
-    for _, size, path in sorted(entries):
+    entries = folder.entries()
+    kept = [one for one in entries if one.name.endswith(_SUFFIX)]
+    for one in entries:
+        if not one.name.endswith(_SUFFIX) and one.used < time.time() - _UNFINISHED_SECONDS:
+            folder.remove(one.name)
+    total = sum([one.size for one in kept])
+    for one in sorted(kept, key=lambda one: one.used):
         if total <= max_bytes:
             break
-        with contextlib.suppress(OSError):
-            Path(path).unlink()
-        total -= size
+        folder.remove(one.name)
+        total -= one.size

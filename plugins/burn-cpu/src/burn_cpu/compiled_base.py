@@ -6,9 +6,7 @@ of long rows are taken in chunks, whose sums are added in float64.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import numba
@@ -16,6 +14,7 @@ import numpy as np
 from numba import config as _config, types
 from numba.extending import intrinsic
 
+from burn_cpu.compiled_cache import KernelCache
 from burn_cpu.constants import EXP_COEFFICIENTS
 
 __all__ = [
@@ -51,11 +50,9 @@ def compiled_strictly(kernel: _Kernel) -> _Kernel:
 
 
 def _njit(kernel: _Kernel, allowed: set[str]) -> _Kernel:
-    compiler: Any = numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=allowed)
+    compiler: Any = numba.njit(nogil=True, error_model="numpy", fastmath=allowed)
     result: Any = compiler(kernel)
-    with contextlib.suppress(AttributeError):  # of a numba that keeps it elsewhere
-        # The cache looks at the kernel's own module alone, which calls functions of others.
-        result._cache._cache_file._source_stamp = _SOURCES
+    result._cache = KernelCache(kernel, " ".join(sorted(allowed)))
     return result  # type: ignore[no-any-return]  # it is called as the kernel is
 
 
@@ -86,14 +83,6 @@ An exponential then takes a quarter less time.
 config: Any = _config  # as Any: numba has no types
 IS_FOR_HOST: Final = not (config.CPU_NAME or config.CPU_FEATURES)
 """Whether numba compiles for the processor of this machine, with all of its instructions."""
-
-_SOURCES: Final = [
-    (source.name, source.stat().st_mtime_ns, source.stat().st_size)
-    for source in sorted(Path(__file__).parent.glob("*.py"))
-    if source.stem in ("constants", "erf") or source.stem.startswith("compiled_")
-]
-"""What decides whether cached kernels are those of the sources."""
-
 
 # A Python float would promote a float32 operand to float64. It is Any as numba has its own types.
 float32: Any = np.float32

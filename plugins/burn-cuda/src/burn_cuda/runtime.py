@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
-import logging
 import math
 import operator
 import os
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,9 +19,11 @@ from cupy.cuda import alloc, compiler, function, memory, nvrtc, runtime
 
 from burn.plugin_api import (
     ConvGeometry,
+    DiskCache,
     ExecutionError,
     OutOfMemoryError,
     Shape,
+    may_cache_in,
 )
 from burn_cuda.array import Array, dense_layout
 from burn_cuda.blas import Blas
@@ -44,7 +43,18 @@ _MIN_DRIVER_FOR_WIDE: Final = 12010
 _MIN_CAPABILITY_FOR_WIDE: Final = (7, 0)
 """Versions of NVRTC and the driver, and the GPUs, with which arguments may take more memory."""
 
-_log = logging.getLogger("burn")
+_binaries: Final = DiskCache("cuda")
+
+
+def _check_cupy_cache() -> None:
+    """Keep CuPy from a folder that other users can write to, and from any by ``BURN_CACHE=0``.
+
+    CuPy reads the variable whenever it compiles one of its own kernels.
+    """
+    chosen = os.environ.get("CUPY_CACHE_DIR")
+    folder = Path(chosen) if chosen else Path.home() / ".cupy" / "kernel_cache"
+    if not may_cache_in(folder, "CUPY_CACHE_DIR"):
+        os.environ.setdefault("CUPY_CACHE_IN_MEMORY", "1")
 
 
 def device_count() -> int:
@@ -107,6 +117,7 @@ class Runtime(Blas):
 
     def __init__(self, index: int) -> None:
         super().__init__()
+        _check_cupy_cache()
         self.index = index
         self.device = cupy.cuda.Device(index)
         self.tf32 = os.environ.get("BURN_CUDA_TF32") == "1"
@@ -400,12 +411,6 @@ def _wrapped(x: Any) -> Array:
     return Array(x.data, x.data.ptr, x.dtype, x.shape, x.strides, x.size, is_dense)
 
 
-def _cache_folder() -> Path:
-    """The folder in which CuPy caches kernels."""
-    chosen = os.environ.get("CUPY_CACHE_DIR")
-    return Path(chosen) if chosen else Path.home() / ".cupy" / "kernel_cache"
-
-
 @functools.cache
 def _versions() -> str:
     """The versions that a cached binary is valid for; to ask NVRTC for its own would load it."""
@@ -413,25 +418,14 @@ def _versions() -> str:
 
 
 def _binary(source: str, architecture: str) -> bytes:
-    """The binary of a source, compiled by NVRTC and cached on disk beside the kernels of CuPy.
+    """The binary of a source, compiled by NVRTC, or kept on disk.
 
     CuPy's own compilation would flush subnormal numbers to 0.
     """
     identity = f"{architecture} {_STANDARD} {_versions()}\n{source}"
-    key = hashlib.sha256(identity.encode())
-    path = _cache_folder() / f"burn-{key.hexdigest()[:40]}.cubin"
-    try:
-        return path.read_bytes()
-    except OSError:
-        pass  # not cached yet
-    minimal = ("--minimal",) if nvrtc.getVersion() >= _MIN_NVRTC_FOR_MINIMAL else ()
-    binary, _ = compiler.compile_using_nvrtc(source, (_STANDARD, *minimal))
-    binary = bytes(binary)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
-            file.write(binary)
-        Path(file.name).replace(path)
-    except OSError as error:
-        _log.debug("a compiled kernel cannot be kept in %s: %s", path.parent, error)
+    binary = _binaries.get(identity)
+    if binary is None:
+        minimal = ("--minimal",) if nvrtc.getVersion() >= _MIN_NVRTC_FOR_MINIMAL else ()
+        binary = bytes(compiler.compile_using_nvrtc(source, (_STANDARD, *minimal))[0])
+        _binaries.put(identity, binary)
     return binary

@@ -9,6 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from burn_opencl.library_caches import check_library_caches
+
 __all__ = ["DEVICE_TYPES", "FoundDevice", "found_devices", "type_name"]
 
 DEVICE_TYPES: Final = ("gpu", "cpu", "accelerator", "custom")
@@ -75,6 +77,7 @@ def type_name(bits: int) -> str:
 
 def found_devices() -> list[FoundDevice]:
     """All available devices, platform by platform; none if there is no loader."""
+    check_library_caches()
     library = _library()
     if library is None:
         return []

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 from burn.plugin_api import Backend, BackendSpec, DeviceInfo, hookimpl
 from burn_opencl.icd_loader import DEVICE_TYPES, FoundDevice, found_devices
+from burn_opencl.library_caches import check_library_caches
 from burn_opencl.usage import usage_of
 
 _SHORT_PLATFORM_NAMES = {
@@ -33,6 +34,7 @@ def burn_backends() -> list[BackendSpec]:
 
 
 def _load() -> Backend:
+    check_library_caches()  # before PyOpenCL is imported
     from burn_opencl.backend import OpenClBackend
     from burn_opencl.runtime import System
 

@@ -121,6 +121,8 @@ class Runtime:
         """Frees memory that is not in use, when the device lacks some; the pool sets it."""
         with self._translated("opening it"):
             self._context = cl.Context([device])
+            # `Programs` keeps binaries; PyOpenCL's own cache would pickle beside them.
+            self._context.cache_dir = False  # type: ignore[attr-defined]  # it is dynamic
             self._queue = cl.CommandQueue(self._context, device)
             self.name = " ".join(device.name.split())
             self.is_cpu = bool(device.type & cl.device_type.CPU)
