@@ -1,8 +1,11 @@
 """Convolutions of cuDNN: the graphs, by a fake library, and on a GPU the results."""
 
 import ctypes
+import os
+import subprocess
 import sys
 import types
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -190,16 +193,24 @@ class Library:
         self.executed = []
         self.notes = []
         self.streams = []
+        self.graphs = weakref.WeakSet()
+        self.destroyed = []
 
     def create_handle(self):
         return "handle"
+
+    def destroy_handle(self, handle):
+        assert not self.graphs  # they are freed before
+        self.destroyed.append(handle)
 
     def set_stream(self, handle, stream):
         self.streams.append((handle, stream))
 
     def pygraph(self, **options):
         assert options["handle"] == "handle"
-        return Graph(self, **options)
+        graph = Graph(self, **options)
+        self.graphs.add(graph)
+        return graph
 
 
 def with_library(library, tf32=False):
@@ -260,6 +271,87 @@ def test_what_cudnn_does_not_support_is_computed_by_the_plugin():
         y = backend.conv(x, weight, None, **windows)
         np.testing.assert_array_equal(backend.to_data(y).array, np.full((1, 3, 3, 3), 18.0))
     assert not library.executed
+
+
+PACKAGE = """
+import atexit, types, weakref
+
+made = weakref.WeakValueDictionary()
+handles = []
+
+class Graph:
+    def __getattr__(self, name):
+        return lambda *given, **named: made.setdefault(name, Graph())
+    def get_workspace_size(self):
+        return 0
+
+def pygraph(**options):
+    return made.setdefault("graph", Graph())
+
+def create_handle():
+    handles.append("handle")
+    return "handle"
+
+def destroy_handle(handle):
+    assert "graph" not in made, "the graphs are freed before"
+    handles.remove(handle)
+
+def set_stream(handle, stream):
+    pass
+
+def report():
+    print("left:", sorted(made), handles)
+
+data_type = types.SimpleNamespace(FLOAT=0, HALF=1, BFLOAT16=2)
+heur_mode = types.SimpleNamespace(A=0, FALLBACK=1)
+build_plan_policy = types.SimpleNamespace(HEURISTICS_CHOICE=0)
+numerical_note = types.SimpleNamespace()
+atexit.register(report)
+"""
+
+RUN = """
+import sys
+import numpy as np
+from burn.plugin_api import conv_geometry
+from burn_cuda import cudnn as own
+
+one = own.Cudnn(own.installed(), lambda shape, dtype: space, 1 << 36)
+space = type("Space", (), {"address": 0, "dtype": np.dtype("float32")})
+plan = conv_geometry(
+    (1, 2, 5, 5), (3, 2, 3, 3), stride=(1, 1), padding=((0, 0),) * 2, dilation=(1, 1), groups=1
+)
+assert one.run("fprop", [space, space], space, plan, 7, tf32=False)
+sys.kept = one  # until the interpreter ends
+if "fork" in sys.argv:
+    import os
+
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        os._exit(0)
+"""
+
+
+@pytest.mark.parametrize("forked", [False, True])
+def test_when_a_process_ends_nothing_of_the_package_is_left(forked, tmp_path):
+    (tmp_path / "cudnn.py").write_text(PACKAGE)
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", RUN, *(["fork"] if forked else [])]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    # What a forked process has, the driver cannot free there.
+    expected = "left: ['graph'] ['handle']" if forked else "left: [] []"
+    assert done.stdout.strip() == expected, done.stderr
+
+
+def test_what_is_closed_takes_no_convolution():
+    library = Library()
+    closed = Cudnn(library, np.empty, 1 << 36)
+    closed.close()
+    closed.close()
+    plan = plan_of((1, 2, 5, 5), (3, 2, 3, 3))
+    operand = types.SimpleNamespace(dtype=np.dtype("float32"), address=0)
+    assert not closed.run("fprop", [operand, operand], operand, plan, 7, tf32=False)
+    assert not library.destroyed
 
 
 def plan_of(shape, kernel, stride=1, padding=0, dilation=1, groups=1):

@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 from burn.backend._slicing import check_gather_operands, check_sliced, python_slices
-from burn.backend.base import AutodiffBackend, Backend
+from burn.backend.base import AutodiffBackend, Backend, is_backend
 from burn.backend.checked import CheckedOps
 from burn.backend.invalid_values import InvalidValue, index_error, invalid_value_index
 from burn.backend.tensor_ops import (
@@ -58,6 +58,7 @@ __all__ = [
     "check_sliced",
     "index_error",
     "invalid_value_index",
+    "is_backend",
     "is_implemented",
     "python_slices",
     "read_capsule",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar, runtime_checkable
 
 from burn.backend.dlpack import HOST, export_host
 from burn.backend.tensor_ops import (
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from burn.ops import OpTable
     from burn.tensor_data import TensorData
 
-__all__ = ["AutodiffBackend", "Backend"]
+__all__ = ["AutodiffBackend", "Backend", "is_backend"]
 
 _Input = TypeVar("_Input")
 _Output = TypeVar("_Output")
@@ -439,3 +439,12 @@ class AutodiffBackend(Backend, Protocol):
 
     def is_distributed(self, tensor: Primitive) -> bool:
         """Whether a tensor is marked as shared."""
+
+
+def is_backend(value: object) -> TypeGuard[Backend]:
+    """Whether an object has all methods of a `Backend`, be it by its ``__getattr__``.
+
+    Since Python 3.12 `isinstance` does not see what ``__getattr__`` finds.
+    """
+    names = [name for name in dir(Backend) if not name.startswith("_")]
+    return all(hasattr(value, name) for name in names if callable(getattr(Backend, name)))

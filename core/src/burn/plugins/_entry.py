@@ -9,7 +9,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from burn.backend import Backend
+from burn.backend import Backend, is_backend
 from burn.errors import DeviceUnavailableError, PluginError
 from burn.plugins._attempt import OverdueError
 from burn.plugins._hints import advice, describe
@@ -261,7 +261,7 @@ class BackendEntry:
         self._is_loading = True
         try:
             backend = self.spec.load()
-            if not isinstance(backend, Backend):
+            if not is_backend(backend):
                 raise PluginError(
                     f"load() returned an object of type {type(backend).__name__}, "
                     "which is no burn Backend",

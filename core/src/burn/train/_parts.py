@@ -9,17 +9,24 @@ from dataclasses import is_dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
 from burn.devices import Device
 from burn.errors import ArgumentError, BurnError, OperandTypeError
 
-__all__ = ["Stateful", "as_path", "description", "examples_of", "length_of", "values_of"]
+__all__ = [
+    "Stateful",
+    "as_path",
+    "description",
+    "examples_of",
+    "is_stateful",
+    "length_of",
+    "values_of",
+]
 
 
-@runtime_checkable
 class Stateful(Protocol):
     """Whatever has a state that a checkpoint can hold: modules, optimizers, loaders, metrics."""
 
@@ -28,6 +35,11 @@ class Stateful(Protocol):
 
     def load_state_dict(self, state: Any, /) -> object:
         """Take a state."""
+
+
+def is_stateful(value: object) -> TypeGuard[Stateful]:
+    """Whether an object has a state, be it by its ``__getattr__``."""
+    return hasattr(value, "state_dict") and hasattr(value, "load_state_dict")
 
 
 def examples_of(batch: Any) -> int:

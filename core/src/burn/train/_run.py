@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from burn.errors import ArgumentError, BurnError, WorkerError
-from burn.train._parts import Stateful, examples_of, length_of, values_of
+from burn.train._parts import examples_of, is_stateful, length_of, values_of
 from burn.train._progress import Display, Silence
 from burn.train._signals import Interruption
 from burn.train._values import EVALUATION, Averages, numbers, pick
@@ -105,9 +105,9 @@ class Saver:
         self._saved = -1
         self._parts = {**parts, "run": state}
         state.averages.kept_elsewhere = {id(part) for part in parts.values()}
-        if isinstance(loader, Stateful):
+        if is_stateful(loader):
             self._parts["loader"] = loader
-        self.saves_anywhere = isinstance(loader, (Stateful, Sequence))
+        self.saves_anywhere = is_stateful(loader) or isinstance(loader, Sequence)
         if every != "epoch" and not self.saves_anywhere:
             raise ArgumentError(
                 f"save_every={every} needs a loader that knows its position, and "
@@ -281,7 +281,7 @@ class Run:
 
     def _batches(self) -> Iterable[Any]:
         """A loader that restored its position goes on there; of another one batches are skipped."""
-        if isinstance(self._loader, Stateful) or not self.state.batches:
+        if is_stateful(self._loader) or not self.state.batches:
             return self._loader
         return itertools.islice(self._loader, self.state.batches, None)
 
@@ -355,7 +355,7 @@ class Run:
     def _position(self) -> str:
         """Where the loader is, in the middle of an epoch that checkpoints may save."""
         is_within = self.evaluate_every != "epoch" or self.state.step == self.steps
-        if self.saver is None or not is_within or not isinstance(self._loader, Stateful):
+        if self.saver is None or not is_within or not is_stateful(self._loader):
             return ""
         return repr(self._loader.state_dict())
 

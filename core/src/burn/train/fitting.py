@@ -44,7 +44,7 @@ from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.normalize import as_flag
 from burn.ops.arguments import as_integer
 from burn.train._log import Log
-from burn.train._parts import Stateful, as_path, description
+from burn.train._parts import as_path, description, is_stateful
 from burn.train._progress import display_of
 from burn.train._run import Run, Saver
 from burn.train._signals import Interruption
@@ -271,7 +271,7 @@ def _check_parts(parts: dict[str, Any]) -> None:
             raise ArgumentError(
                 f"a part has the name {name!r}", hint="fit saves that itself", operation="fit"
             )
-        if not isinstance(part, Stateful) and not hasattr(part, "bit_generator"):
+        if not is_stateful(part) and not hasattr(part, "bit_generator"):
             raise OperandTypeError(
                 f"the part {name!r} is {type(part).__name__}, which has no state_dict",
                 hint="Parts are modules, optimizers, NumPy generators and their like",

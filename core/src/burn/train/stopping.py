@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from burn.errors import ArgumentError, OperandTypeError
 from burn.ops.arguments import as_integer, real_number
-from burn.train._parts import Stateful, values_of
+from burn.train._parts import Stateful, is_stateful, values_of
 
 __all__ = ["EarlyStopping"]
 
@@ -68,7 +68,7 @@ class EarlyStopping:
     ) -> None:
         if not isinstance(name, str):
             raise OperandTypeError(f"name must be a str, not {name!r}", operation="EarlyStopping")
-        if not (restore is None or isinstance(restore, Stateful)):
+        if not (restore is None or is_stateful(restore)):
             raise OperandTypeError(
                 f"restore is {type(restore).__name__}, which has no state_dict",
                 hint="Give the model",

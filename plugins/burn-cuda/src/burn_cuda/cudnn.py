@@ -7,12 +7,14 @@ the convolutions that it does not support, or is no faster at.
 
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib
 import logging
 import math
 import os
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -64,10 +66,28 @@ def installed() -> Any | None:
     if os.environ.get("BURN_CUDA_CUDNN") == "0":
         return None
     try:
-        return importlib.import_module("cudnn")
+        library = importlib.import_module("cudnn")
     except Exception as error:  # noqa: BLE001 — any failure: cuDNN is optional
         _log.debug("cuDNN is not used: %s: %s", type(error).__name__, error)
         return None
+    # After the package has registered what it does at the end of the process, so this runs before.
+    atexit.register(_close_all, os.getpid())
+    return library
+
+
+_open: Final[weakref.WeakSet[Cudnn]] = weakref.WeakSet()
+
+
+def _close_all(process: int) -> None:
+    """Free the objects of the package while the interpreter is whole.
+
+    It lists those that are left later, with all of its classes and functions, on stderr.
+    """
+    if os.getpid() != process:  # the driver does not work in a forked process
+        return
+    for one in list(_open):
+        one.close()
+    installed.cache_clear()
 
 
 class Cudnn:
@@ -76,7 +96,7 @@ class Cudnn:
     Parameters
     ----------
     library : module
-        The package ``cudnn``.
+        The package ``cudnn``; None once this is closed.
     empty : callable
         From a shape and a dtype to a new array, for workspaces.
     memory : int
@@ -96,6 +116,16 @@ class Cudnn:
         self._handle: Any = None
         self._lock = threading.Lock()
         self._plans: dict[Any, tuple[Any, int] | None] = {}
+        _open.add(self)
+
+    def close(self) -> None:
+        """Free the graphs, then the handle, and forget the package: `run` takes nothing after."""
+        with self._lock:
+            library, self.library = self.library, None
+            self._plans.clear()
+            handle, self._handle = self._handle, None
+            if library is not None and handle is not None:
+                library.destroy_handle(handle)
 
     def suits(self, kind: str, plan: ConvGeometry, dtype: Any) -> bool:
         """Whether to compute a convolution, of a kind as for `run`, by cuDNN.
@@ -151,6 +181,8 @@ class Cudnn:
         """
         key = (kind, operands[0].dtype, out.dtype, tf32, plan)
         with self._lock:
+            if self.library is None:
+                return False
             if self._handle is None:
                 self._handle = self.library.create_handle()
             self.library.set_stream(handle=self._handle, stream=stream)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from burn.backend import Backend, is_implemented
+from burn.backend import is_backend, is_implemented
 from burn.devices import Device
 from burn.dtype import DType, DTypeUsage, bool_, float32, int32, int64
 from burn.generator import get_state
@@ -15,6 +15,8 @@ from burn.ops import REGISTRY
 from burn.plugins import registry
 from burn.tensor_data import TensorData
 from burn.testing._check import Check
+from burn.testing._compiled import Compiled
+from burn.testing._minimal import Minimal
 from burn.testing.op_samples import OpSamples
 from burn.testing.subject import Subject
 from burn.testing.suites.expectations import expect, expect_values
@@ -38,8 +40,10 @@ def _is_a_backend(subject: Subject) -> None:
         if not is_implemented(getattr(subject.backend, name, None))
     ]
     expect(not missing, f"the backend has no member {', '.join(missing)}")
-    backend = subject.backend.wrapped if subject.hides else subject.backend
-    expect(isinstance(backend, Backend), f"{backend!r} is no burn.backend.Backend")
+    backend = subject.backend
+    while isinstance(backend, (Minimal, Compiled)):
+        backend = backend.wrapped
+    expect(is_backend(backend), f"{backend!r} is no burn.backend.Backend")
 
 
 def _has_a_name(subject: Subject) -> None:
