@@ -19,7 +19,7 @@ import torch
 
 import burn
 from burn import nn, store
-from burn.errors import ArgumentError, StoreError
+from burn.errors import ArgumentError, BurnError, StoreError
 
 CPU = burn.Device("cpu")
 POSIX = pytest.mark.skipif(os.name == "nt", reason="the limits of a process are those of POSIX")
@@ -254,6 +254,55 @@ def test_what_is_no_state_of_pytorch_is_named(content, message, tmp_path):
         store.load(tmp_path / "x.pt", device=CPU)
 
 
+def resident():
+    """Bytes of the memory of this process, where the system says so."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+    except OSError:
+        return 0
+
+
+@pytest.mark.parametrize("kind", ["float32", "bool"])
+def test_names_that_share_memory_in_a_file_of_pytorch_share_it_here(kind, tmp_path):
+    values = torch.arange(1 << 18).to(getattr(torch, kind))
+    path = tmp_path / "state.pt"
+    torch.save({f"n{number}": values for number in range(1000)}, path)
+    before = resident()
+    state = store.load(path, device="cpu")
+    assert resident() - before < 200 * values.nbytes
+    state["n0"][0] = True if kind == "bool" else 1.0
+    assert state["n0"].tolist()[:2] == [1, 1]
+    assert state["n1"].tolist()[:2] == state["n999"].tolist()[:2] == [0, 1]
+
+
+VIEWS = {
+    "ranges": lambda x: {f"n{number}": x[number:] for number in range(50)},
+    "transposed": lambda x: {f"n{number}": x.view(32, 32).T[number:] for number in range(30)},
+    "repeated": lambda x: {"n": x[:1].expand(1 << 40)},
+    "repeated beyond 64 bits": lambda x: {"n": x[:1].expand(1 << 40, 1 << 22)},
+    "windows": lambda x: {"n": x.unfold(0, 512, 1)},
+}
+
+
+@pytest.mark.parametrize("kind", VIEWS)
+def test_tensors_of_far_more_bytes_than_the_file_are_refused(kind, tmp_path):
+    path = tmp_path / "state.pt"
+    torch.save(VIEWS[kind](torch.arange(1024, dtype=torch.float32)), path)
+    module = nn.Linear(1, 1)
+    for read in (lambda: store.load(path), lambda: store.load_into(module, path, strict=False)):
+        with pytest.raises(StoreError, match=r"bytes( or more)?, and the file \d+"):
+            read()
+
+
+def test_tied_weights_and_some_views_of_a_file_of_pytorch_are_loaded(tmp_path):
+    x = torch.arange(4096, dtype=torch.float32)
+    state = {"all": x, "tied": x, "matrix": x.view(64, 64), "end": x[100:], "T": x.view(64, 64).T}
+    torch.save(state, tmp_path / "state.pt")
+    found = store.load(tmp_path / "state.pt", device="cpu")
+    for name, expected in state.items():
+        np.testing.assert_array_equal(found[name].numpy(), expected.numpy())
+
+
 def test_a_program_of_torchscript_is_named(tmp_path):
     with zipfile.ZipFile(tmp_path / "x.pt", "w") as archive:  # as torch.jit.save writes it
         for name in ("data.pkl", "constants.pkl", "code/model.py"):
@@ -308,6 +357,74 @@ def test_what_is_no_file_is_neither_read_nor_replaced(tmp_path):
     with pytest.raises(StoreError, match=r"A (part|file)"):
         store.save({}, tmp_path / "file.safetensors/x.safetensors")
     assert len(list(tmp_path.iterdir())) == 4
+
+
+class Named:
+    """A path as other libraries have them."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __fspath__(self):
+        return self.name
+
+
+ODD = [
+    "",
+    ".",
+    "/",
+    "a\0b",
+    "\ud800",
+    b"bytes",
+    Named(b"bytes"),
+    Named("a\0b"),
+    Named("."),
+    3,
+    None,
+]
+USES = {
+    "load": store.load,
+    "load_into": lambda path: store.load_into(nn.Linear(1, 1), path),
+    "read_metadata": store.read_metadata,
+    "save": lambda path: store.save({"x": np.ones(1)}, path),
+}
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("path", ODD, ids=ascii)
+def test_an_odd_path_is_an_error_that_says_what_to_do(path, use, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(BurnError, match=rf"burn\.store\.{use}: .*\. \w"):
+        USES[use](path)
+
+
+@pytest.mark.parametrize("path", ["a\0b", "\ud800", b"bytes", Named(b"bytes"), 3], ids=ascii)
+def test_an_odd_path_of_checkpoints_is_an_error(path):
+    with pytest.raises(BurnError, match=r"Checkpoints: the path .*\. \w"):
+        store.Checkpoints(path)
+
+
+@POSIX
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
+def test_an_index_that_is_no_file_is_neither_waited_for_nor_read(make, tmp_path):
+    path = tmp_path / "x.safetensors"
+    index = tmp_path / "x.safetensors.index.json"
+    make(index)
+    for one in (path, index, tmp_path):
+        with pytest.raises(StoreError, match=r"index\.json: is a device or a pipe, and no file"):
+            store.load(one)
+    store.save({"x": np.ones(1)}, path)
+    assert not os.path.lexists(index)
+    assert store.load(path, device="cpu")["x"].tolist() == [1.0]
+
+
+@POSIX
+def test_shards_do_not_replace_what_is_no_file(tmp_path):
+    path = tmp_path / "x.safetensors"
+    os.mkfifo(path)
+    with pytest.raises(StoreError, match="is a device or a pipe"):
+        store.save({"x": np.ones(1), "y": np.ones(1)}, path, max_shard_bytes=8)
+    assert [one.name for one in tmp_path.iterdir()] == [path.name]
 
 
 def test_names_that_the_system_refuses_are_errors(tmp_path):

@@ -13,7 +13,15 @@ from typing import Final
 
 from burn.store._errors import failure
 
-__all__ = ["PARTIAL", "atomic_file", "atomic_folder", "sync_file", "sync_folder", "temporary_name"]
+__all__ = [
+    "PARTIAL",
+    "atomic_file",
+    "atomic_folder",
+    "mode_of",
+    "sync_file",
+    "sync_folder",
+    "temporary_name",
+]
 
 PARTIAL: Final = ".partial"
 """How the name of what is being written ends; a process that is killed leaves such names."""
@@ -50,7 +58,7 @@ def atomic_file(path: str | Path) -> Iterator[Path]:
         Of the operating system; see `os_errors`. `StoreError` if `path` is no regular file.
     """
     target = Path(path)
-    mode = _mode_of(target)
+    mode = mode_of(target)
     partial = temporary_name(target)
     try:
         with partial.open("xb") as file:
@@ -132,8 +140,14 @@ def sync_folder(path: str | Path) -> None:
             raise
 
 
-def _mode_of(target: Path) -> int | None:
-    """The permissions of the file that is to be replaced; None if there is none."""
+def mode_of(target: Path) -> int | None:
+    """The permissions of the file that is to be replaced; None if there is none.
+
+    Raises
+    ------
+    OSError
+        Of the operating system. `StoreError` if it is no regular file.
+    """
     with suppress(FileNotFoundError):
         mode = target.stat().st_mode
         if stat.S_ISREG(mode):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -55,6 +55,7 @@ class Reader:
     def __init__(self, path: Path) -> None:
         self._source: Source = open_source(path)
         self.path = self._source.path
+        self._shared: dict[tuple[Hashable, Device], Tensor] = {}
         try:
             self._begin(self._source.metadata, self._source.names)
         except BaseException:
@@ -81,6 +82,7 @@ class Reader:
         return self
 
     def __exit__(self, *unused: object) -> None:
+        self._shared.clear()
         self._source.close()
 
     def info(self, name: str) -> tuple[Shape, DType]:
@@ -110,7 +112,7 @@ class Reader:
         return shape, stored
 
     def read(self, name: str, device: Device) -> Tensor:
-        """A tensor, on a device.
+        """A tensor, on a device; those that share their elements in the file share memory.
 
         Raises
         ------
@@ -119,7 +121,14 @@ class Reader:
         """
         dtype = self._encoded.get(name)
         if not isinstance(dtype, QDType):
-            return from_dlpack(self.array(name), device=device)  # shares memory where it can
+            memory = self._source.memory(name)
+            shared = self._shared.get((memory, device))
+            if shared is None:
+                shared = from_dlpack(self.array(name), device=device)  # shares memory if it can
+                if memory is None:
+                    return shared
+                self._shared[memory, device] = shared
+            return shared.detach()  # written to on its own
         parts = {part: self._source.array(part) for part in part_names(name, dtype)}
         with self._errors_of(name):
             return join_state(parts, {name: dtype.name}, device=device)[name]

@@ -110,6 +110,9 @@ class SafetensorsFile:
             dtype = found.get_dtype()
             return tuple(found.get_shape()), DTYPES.get(dtype, dtype)
 
+    def memory(self, name: str) -> None:
+        """None: no two tensors share memory, which the library has checked."""
+
     def array(self, name: str) -> npt.NDArray[Any]:
         """The values of a tensor."""
         with _library_errors(self.path, f"{name} cannot be read"):

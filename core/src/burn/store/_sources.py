@@ -6,6 +6,7 @@ import json
 import os
 import re
 import stat
+from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -63,6 +64,9 @@ class Source(Protocol):
     def info(self, name: str) -> tuple[Shape, DType | str]:
         """Shape and dtype of an array; the format's name of a dtype that we do not have."""
 
+    def memory(self, name: str) -> Hashable:
+        """What is equal for names of the same elements in the same memory; None where none are."""
+
     def array(self, name: str) -> npt.NDArray[Any]:
         """The values of an array, in memory that nothing else refers to."""
 
@@ -84,9 +88,9 @@ def open_source(path: Path) -> Source:
     OSError
         Of the operating system. `StoreError` if it has no tensors, or is damaged.
     """
-    index = path.with_name(path.name + INDEX)
-    if not os.path.lexists(path) and os.path.lexists(index):  # also of names that are too long
-        return _Shards(index)
+    if path.name and not os.path.lexists(path):  # also of names that are too long
+        index = path.with_name(path.name + INDEX)
+        path = index if os.path.lexists(index) else path
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
         return open_source(_in_folder(path))
@@ -105,7 +109,10 @@ def read_index(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     OSError
         Of the operating system. `StoreError` if it is no index, or names a file elsewhere.
     """
-    if path.stat().st_size > _INDEX_BYTES:
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise failure("", path, "is no regular file", "Remove it")
+    if status.st_size > _INDEX_BYTES:
         raise failure("", path, f"has more than {_INDEX_BYTES} bytes, too many for an index", AGAIN)
     try:
         content = json.loads(path.read_text("utf-8"), object_pairs_hook=unique_keys)
@@ -177,6 +184,9 @@ class _Shards:
 
     def info(self, name: str) -> tuple[Shape, DType | str]:
         return self._shard(name).info(name)
+
+    def memory(self, name: str) -> Hashable:
+        return self._shard(name).memory(name)
 
     def array(self, name: str) -> npt.NDArray[Any]:
         return self._shard(name).array(name)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import math
 import pickle
 import re
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -33,6 +34,9 @@ _STATES: Final = ("state_dict", "model", "model_state_dict", "module")
 _REFUSED: Final = re.compile(r"(?<=GLOBAL )[\w.]+|Unsupported \w+ \w+")
 """What a file wants beside tensors, in the words of PyTorch."""
 
+_MOST_COPIES: Final = 8
+"""How many times the bytes of a file its tensors may have, where they share memory."""
+
 _DTYPES: Final = {f"torch.{dtype.name}": dtype for dtype in DType.members()}
 """Our dtypes by PyTorch's names."""
 
@@ -54,6 +58,8 @@ class TorchFile:
         self._tensors = _state_in(_loaded(path), path)
         self.names = list(self._tensors)
         self._bytes = path.stat().st_size
+        self._names: dict[Hashable, set[str]] = {}  # of tensors that `info` was asked for
+        self._total = 0
 
     def path_of(self, name: str) -> Path:
         """The file."""
@@ -61,7 +67,13 @@ class TorchFile:
         return self.path
 
     def info(self, name: str) -> tuple[Shape, DType | str]:
-        """Shape and dtype of a tensor; PyTorch's name of what we do not have."""
+        """Shape and dtype of a tensor; PyTorch's name of what we do not have.
+
+        Raises
+        ------
+        StoreError
+            If it, or all tensors asked for so far, have many times the bytes of the file.
+        """
         tensor = self._tensors[name]
         shape = tuple(tensor.shape)
         for kind in ("is_quantized", "is_sparse", "is_meta", "is_nested"):
@@ -69,18 +81,38 @@ class TorchFile:
                 return shape, f"a {kind[3:]} tensor of PyTorch"
         if str(tensor.layout) != "torch.strided":
             return shape, str(tensor.layout)
+        self._count(name, math.prod(shape) * tensor.element_size())
         return shape, _DTYPES.get(str(tensor.dtype), str(tensor.dtype))
+
+    def _count(self, name: str, size: int) -> None:
+        """Count the bytes of a tensor, whose elements others may share."""
+        if size > self._bytes:
+            rule = f"{name} has {size} bytes, and the file {self._bytes}"
+            raise failure("", self.path, rule, "Its elements share memory: save a copy of it")
+        names = self._names.setdefault(self._elements(name), set())
+        if not names:
+            self._total += size
+        names.add(name)
+        if self._total > _MOST_COPIES * self._bytes:
+            raise failure(
+                "",
+                self.path,
+                f"its tensors have {self._total} bytes or more, and the file {self._bytes}",
+                "They share memory in many ways: save copies of them, or load some by only=",
+            )
+
+    def _elements(self, name: str) -> Hashable:
+        x = self._tensors[name]
+        return x.data_ptr(), x.dtype, tuple(x.shape), x.stride(), x.is_conj(), x.is_neg()
+
+    def memory(self, name: str) -> Hashable:
+        """What is equal for names of the same elements in the same memory, of which `info` said."""
+        elements = self._elements(name)
+        return elements if len(self._names[elements]) > 1 else None
 
     def array(self, name: str) -> npt.NDArray[Any]:
         """A copy of the values of a tensor."""
         tensor = self._tensors[name].detach().resolve_conj().resolve_neg()
-        if tensor.nbytes > self._bytes:
-            raise failure(
-                "",
-                self.path,
-                f"{name} has {tensor.nbytes} bytes, and the file {self._bytes}",
-                "Its elements share memory: save a copy of it",
-            )
         return np.array(import_host(tensor).array, order="C")
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ from burn.backend.dlpack import import_host
 from burn.errors import ArgumentError, BurnError, ExportError, OperandTypeError
 from burn.functions.creation import asarray
 from burn.quant_scheme import QDType
-from burn.store._atomic import atomic_file, sync_folder
+from burn.store._atomic import atomic_file, mode_of, sync_folder
 from burn.store._encoding import KEY, Encoding, part_names
 from burn.store._safetensors import FORMAT, write_host
 from burn.store._sources import INDEX, read_index
@@ -141,6 +141,7 @@ def write_shards(target: Path, shards: list[Values], metadata: Mapping[str, str]
     The shards have new names, and the index is replaced when they are all there. So it refers to
     the old shards or to the new ones at any moment, and the old ones are removed at the end.
     """
+    mode_of(target)  # it is removed at the end
     index = target.with_name(target.name + INDEX)
     old = _shards_of(index, target)
     paths = _free_paths(target, len(shards))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from burn.errors import ArgumentError, OperandTypeError, StoreError
+from burn.errors import ArgumentError, StoreError
 from burn.functions.normalize import as_flag
 from burn.ops.arguments import as_integer
 from burn.store._atomic import sync_folder
@@ -20,6 +20,7 @@ from burn.store._errors import failure, os_errors
 from burn.store._folder_lock import FolderLock
 from burn.store._folders import Folder, folders_of, remove_old, remove_remains, verify, write
 from burn.store._parts import SavedParts, captured
+from burn.store._paths import as_path
 from burn.store._safetensors import library
 
 if TYPE_CHECKING:
@@ -101,9 +102,7 @@ class Checkpoints:
         self, path: str | os.PathLike[str], *, keep: int | None = 3, keep_every: int | None = None
     ) -> None:
         name = "Checkpoints"
-        if not isinstance(path, str | os.PathLike) or isinstance(os.fspath(path), bytes):
-            raise OperandTypeError(f"path must be a string or a Path, not {path!r}", operation=name)
-        self.path = Path(path).absolute()  # the program may change its directory
+        self.path = as_path(path, name).absolute()  # the program may change its directory
         self.keep = None if keep is None else as_integer(keep, "keep", name, least=1)
         self.keep_every = (
             None if keep_every is None else as_integer(keep_every, "keep_every", name, least=1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from burn.dtype import float32
@@ -15,6 +14,7 @@ from burn.functions.creation import asarray
 from burn.functions.normalize import find_device
 from burn.quant_scheme import QDType
 from burn.store._errors import os_errors
+from burn.store._paths import as_path
 from burn.store._reading import Reader
 from burn.store._renaming import Only, Rename, selected
 from burn.store._writing import (
@@ -89,11 +89,11 @@ def save(
     >>> sorted(state)
     ['bias', 'weight']
     """
-    target = _path(path, "burn.store.save")
+    target = as_path(path, "burn.store.save")
     if not target.name.endswith(SUFFIX):
         raise ArgumentError(
             f"the file is called {target.name!r}",
-            hint=f"Files of this format end in {SUFFIX}: {target.with_suffix(SUFFIX).name}",
+            hint=f"Files of this format end in {SUFFIX}: {target.stem or 'model'}{SUFFIX}",
             operation="burn.store.save",
         )
     values, texts = checked(state), checked_metadata(metadata)
@@ -160,7 +160,7 @@ def load(
     """
     operation = "burn.store.load"
     target = find_device(device, operation)
-    source = _path(path, operation)
+    source = as_path(path, operation)
     with os_errors(operation, source), Reader(source) as reader:
         names = selected(reader.names, rename, only, operation)
         for name in names.values():
@@ -234,7 +234,7 @@ def load_into(
             operation=operation,
         )
     patterns = [only] if isinstance(only, str) else only
-    source = _path(path, operation)
+    source = as_path(path, operation)
     with os_errors(operation, source), Reader(source) as reader:
         names = selected(reader.names, rename, only, operation)
         values = {path: reader.info(name) for path, name in names.items()}
@@ -284,27 +284,9 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
     ...     burn.store.read_metadata(f"{folder}/x.safetensors")
     {'by': 'me', 'format': 'pt'}
     """
-    source = _path(path, "burn.store.read_metadata")
+    source = as_path(path, "burn.store.read_metadata")
     with os_errors("burn.store.read_metadata", source), Reader(source) as reader:
         return reader.metadata
-
-
-def _path(path: Any, operation: str) -> Path:
-    try:
-        found = Path(path)
-    except TypeError as error:
-        raise OperandTypeError(
-            f"the path is an object of type {type(path).__name__}",
-            hint='Pass text or a Path: "model.safetensors"',
-            operation=operation,
-        ) from error
-    if "\0" in str(found):
-        raise ArgumentError(
-            f"the path {str(found)!r} has a null character",
-            hint="Names of files have none",
-            operation=operation,
-        )
-    return found
 
 
 def _divided(values: Values, max_shard_bytes: int) -> list[Values]:
