@@ -83,6 +83,22 @@ def _flipped(stored, at):
     return stored[:at] + bytes([stored[at] ^ 0x10]) + stored[at + 1 :]
 
 
+def times(factor):
+    """A kernel that has a number of the function around it."""
+
+    def kernel(x):
+        return factor * x
+
+    return kernel
+
+
+def test_kernels_that_differ_in_what_is_around_them_are_kept_apart(cache):
+    from burn_cpu.compiled_base import compiled
+
+    for _ in range(2):  # compiled, then loaded
+        assert [compiled(times(factor))(1.0) for factor in (2, 3, 5)] == [2.0, 3.0, 5.0]
+
+
 @pytest.mark.parametrize("compiler", ["numba", "llvmlite"])
 def test_damaged_code_is_compiled_again_and_replaced(cache, kernel, monkeypatch, compiler):
     def compiles():

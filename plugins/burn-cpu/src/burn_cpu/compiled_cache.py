@@ -42,7 +42,10 @@ class KernelCache:
     cache_path = None
 
     def __init__(self, kernel: Any, options: str) -> None:
-        self._code = hashlib.sha256(kernel.__code__.co_code).hexdigest()
+        digest = hashlib.sha256(kernel.__code__.co_code)
+        # What it has of the function around it is a constant in the code.
+        digest.update(_dumps([cell.cell_contents for cell in kernel.__closure__ or ()]))
+        self._code = digest.hexdigest()
         self._name = f"{kernel.__module__}.{kernel.__qualname__}|{options}"
 
     def load_overload(self, signature: Any, target: Any) -> Any:
