@@ -62,6 +62,14 @@ def test_plugins_says_where_each_backend_comes_from_and_how_far_it_is(run_burn):
     assert cpu == ["cpu", "ready", api, "burn-cpu", burn.__version__, "cpu", "=", "burn_cpu.plugin"]
 
 
+def test_plugins_says_what_changed_since_the_version_of_a_plugin(run_burn, install):
+    path = install("several", SEVERAL)
+    lines = run_burn("plugins", COLUMNS="1000", PYTHONPATH=path).stdout.splitlines()
+    (line,) = [line for line in lines if line.startswith("working of ")]
+    assert "Written for plugin API 0.1; burn-core has" in line
+    assert not any(line.startswith("cpu of ") for line in lines)
+
+
 def test_json_has_the_same_under_stable_keys(run_burn):
     document = plugins(run_burn)
     assert list(document) == ["schema", "version", "api_version", "plugins"]

@@ -200,6 +200,32 @@ def test_a_dependency_that_is_missing_when_the_backend_is_loaded_is_named(folder
     assert_the_others_are_unharmed(registry)
 
 
+@pytest.mark.parametrize(
+    ("statement", "module"),
+    [
+        ("import burn.plugins.host", "burn.plugins.host"),
+        ("from burn.dispatch import _gone", "burn.dispatch"),
+    ],
+)
+@pytest.mark.parametrize("stage", ["import", "load"])
+def test_of_a_private_module_that_is_gone_it_says_what_plugins_import(
+    folder, stage, statement, module
+):
+    folder.install_plugin("fake-private", **{stage: statement})
+    with pytest.raises(PluginError) as caught:
+        load(Registry(), "fake_private")
+    text = str(caught.value)
+    assert f"{module!r} is a private module of burn-core" in text
+    assert "imports from burn.plugin_api alone" in text
+    assert "needs the package" not in text
+
+
+def test_of_a_name_that_the_plugin_api_does_not_have_it_says_which_version_that_is(folder):
+    folder.install_plugin("fake-newer", **{"import": "from burn.plugin_api import Later"})
+    with pytest.raises(PluginError, match=r"has plugin API \d\.\d+, which has no such name"):
+        Registry().entry("fake_newer")
+
+
 def test_stale_metadata_of_an_uninstalled_package_is_said_to_be_that(folder):
     folder.install("fake-gone")
     registry = Registry()

@@ -176,11 +176,9 @@ def _row(entry: BackendEntry, plugin: PluginRecord, devices: int) -> Row:
 
 
 def _reason(plugin: PluginRecord, error: BaseException) -> str:
-    """What went wrong on one line; where a module is missing, with what to do about it."""
-    text = describe(error)
-    if error is plugin.error and isinstance(error, ModuleNotFoundError):
-        return f"{text}. {plugin.advice}"
-    return text
+    """What went wrong on one line, with what to do about a module or a name that is missing."""
+    text, advice = describe(error), plugin.advice_about(error)
+    return f"{text}. {advice}" if advice else text
 
 
 def usage_of(device: Device) -> Mapping[DType, DTypeUsage] | None:

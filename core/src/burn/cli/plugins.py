@@ -39,7 +39,8 @@ def plugins(*, as_json: bool, verbose: bool) -> None:
       failed        it cannot be used; the reason stands below the table
       blocked       BURN_PLUGINS or BURN_DISABLE_PLUGINS keeps it out
 
-    No backend is loaded for this.
+    No backend is loaded for this. What changed since the plugin API for which a plugin was written
+    is a line below the table.
 
     \b
     Examples:
@@ -60,6 +61,7 @@ def plugins(*, as_json: bool, verbose: bool) -> None:
             return
         from burn.cli._rendering import console_on, print_line, print_table, print_traceback
         from burn.plugins import install_hint
+        from burn.plugins.api_changes import changes_since
 
         console = console_on(out)
         if rows:
@@ -72,6 +74,11 @@ def plugins(*, as_json: bool, verbose: bool) -> None:
         for row in reasons:
             line = f"{row.state}: {_name(row)} of {row.plugin}: {row.reason}"
             print_line(console, line, _STYLES[row.state])
+        for row in rows:
+            if row.entry is not None and row.error is None:
+                changes = changes_since(row.entry.spec.api_version)
+                if changes:
+                    print_line(console, f"{_name(row)} of {row.plugin}: {changes}", "dim")
         for row in reasons if verbose else ():
             if row.error is not None:
                 console.print()

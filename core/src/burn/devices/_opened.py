@@ -191,16 +191,19 @@ class OpenedDevice:
             If the backend cannot open the device.
         """
         from burn.ops import resolve
+        from burn.ops.observing import plain
 
         try:
             if self.layers:
                 self.below.ops  # noqa: B018 — opened, so that its table knows its device
                 return backend.for_device(self.id, checkpointing=self.is_checkpointing)  # type: ignore[no-any-return]  # of a decorator
-            return resolve(backend, self.id)
+            table = resolve(backend, self.id)
         except (BurnError, KeyboardInterrupt):
             raise
         except BaseException as error:
             raise self._not_opened(error) from error
+        self.entry.check_overrides(plain(table.backend))
+        return table
 
     def _not_opened(self, error: BaseException) -> DeviceUnavailableError:
         """The error for an exception of a backend that opens the device."""

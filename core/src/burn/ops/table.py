@@ -14,6 +14,7 @@ from burn.dtype import DType
 from burn.errors import BurnError, DTypeError, UnsupportedOpError
 from burn.ops import observing
 from burn.ops.op import REGISTRY, Op, Tag
+from burn.ops.overrides import difference_of
 from burn.ops.quiet import quiet_context, run_in
 
 if TYPE_CHECKING:
@@ -131,10 +132,16 @@ class OpTable:
         self.backend = _Closed(reason)
 
     def _own_method(self, definition: Op) -> Callable[..., Any] | None:
+        """The method of the backend; None if there is none that a call of the op can satisfy."""
         method = getattr(self.backend, definition.name, None)
         if not is_implemented(method):
             return None
-        return method
+        difference = difference_of(definition, method)
+        if difference is None:
+            return method
+        if difference.problem:
+            return None
+        return difference.adapted(definition, method, functools.partial(self._fallback, definition))
 
     def _resolve(self, definition: Op) -> Callable[..., Any]:
         function = self._implementation(definition)
@@ -151,16 +158,33 @@ class OpTable:
             if self._context is None or Tag.VIEW in definition.tags:  # a view computes nothing
                 return method
             return run_in(self._context, definition, method)
+        return self._fallback(definition)
+
+    def _fallback(self, definition: Op) -> Callable[..., Any]:
+        """What runs an op without the backend's own method.
+
+        Raises
+        ------
+        UnsupportedOpError
+            If the op is required.
+        """
         if definition.default is not None:
             return functools.partial(definition.default, self)
+        backend = observing.plain(self.backend)
         if definition.host is not None:
-            backend = observing.plain(self.backend)
             _log.info("%s runs on the host for %r", definition.name, backend)
             # NumPy computes, whatever the backend's library is.
             return np.errstate(all="ignore")(functools.partial(definition.host, self))
+        name = type(backend).__name__
+        method = getattr(backend, definition.name, None)
+        difference = difference_of(definition, method) if is_implemented(method) else None
+        if difference is not None:
+            raise UnsupportedOpError(
+                f"the method {definition.name!r} of {name} {difference.reason}",
+                hint="See the operation in the documentation, or burn.ops.REGISTRY",
+            )
         raise UnsupportedOpError(
-            f"{type(observing.plain(self.backend)).__name__} does not implement the required op "
-            f"{definition.name!r}",
+            f"{name} does not implement the required op {definition.name!r}",
             hint="A backend must have every op that has no default: see burn.backend",
         )
 

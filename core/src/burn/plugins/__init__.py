@@ -10,6 +10,7 @@ is kept, with its traceback, and shown when its backend is asked for.
 
 from burn.plugins._entry import BackendEntry, PluginRecord, State, raise_if_strict
 from burn.plugins._hints import INSTALL_HINT, describe, install_hint
+from burn.plugins.api_changes import API_VERSION
 from burn.plugins.processor import memory_size, processor_name
 from burn.plugins.registration import (
     Registry,
@@ -18,7 +19,7 @@ from burn.plugins.registration import (
     registered,
     registry,
 )
-from burn.plugins.specification import API_VERSION, BackendSpec, DeviceInfo, hookimpl, hookspec
+from burn.plugins.specification import BackendSpec, DeviceInfo, hookimpl, hookspec
 
 __all__ = [
     "API_VERSION",

@@ -12,8 +12,9 @@ from typing import Any, Final
 from burn.backend import Backend, is_backend
 from burn.errors import DeviceUnavailableError, PluginError
 from burn.plugins._attempt import OverdueError
-from burn.plugins._hints import advice, describe
+from burn.plugins._hints import WORKING_HINT, advice, describe
 from burn.plugins._probing import Probe
+from burn.plugins.api_changes import changes_since
 from burn.plugins.specification import BackendSpec, DeviceInfo, check_spec
 
 __all__ = ["IN_PROCESS", "BackendEntry", "PluginRecord", "State", "is_strict", "raise_if_strict"]
@@ -75,10 +76,12 @@ class PluginRecord:
     @property
     def advice(self) -> str:
         """A hint about its error."""
-        if self.error is None:
-            return ""
+        return "" if self.error is None else self.advice_about(self.error)
+
+    def advice_about(self, error: BaseException) -> str:
+        """A hint about what the plugin, or a backend of it, raised."""
         module = self.entry_point.partition(":")[0].strip()
-        return advice(self.error, module, self.distribution)
+        return advice(error, module, self.distribution)
 
 
 def is_strict() -> bool:
@@ -139,6 +142,7 @@ class BackendEntry:
     lock: threading.RLock = field(default_factory=threading.RLock, init=False, repr=False)
     _parsed: dict[tuple[str, int], DeviceInfo] = field(default_factory=dict, init=False, repr=False)
     _probe: Probe = field(init=False, repr=False)
+    _checked: set[type] = field(default_factory=set, init=False, repr=False)
     _is_loading: bool = field(default=False, init=False, repr=False)
     _loaded_in: int = field(default=0, init=False, repr=False)
 
@@ -272,6 +276,7 @@ class BackendEntry:
         except BaseException as error:  # noqa: BLE001 — kept and shown, not lost
             self.failure = error
         else:
+            self.check_overrides(backend)
             self._loaded_in = os.getpid()
             self.backend = backend
         finally:
@@ -283,10 +288,36 @@ class BackendEntry:
             return PluginError(self.conflict.rule, hint=self.conflict.hint)
         if self.failure is None:  # plugins were looked for again in the meantime
             return PluginError(f"backend {self.name!r} was not loaded", hint="Try again")
-        module = self.plugin.entry_point.partition(":")[0].strip()
         return PluginError(
             f"backend {self.name!r} of {self.plugin} cannot be used: {describe(self.failure)}",
-            hint=advice(self.failure, module, self.plugin.distribution),
+            hint=self.plugin.advice_about(self.failure) or WORKING_HINT,
+        )
+
+    def check_overrides(self, backend: Any) -> None:
+        """Warn of methods that no call of their ops can satisfy, once for each class.
+
+        Parameters
+        ----------
+        backend : Backend
+            The backend, or what its `for_device` returned.
+        """
+        cls = type(backend)
+        if cls in self._checked:
+            return
+        from burn.ops.overrides import misfits
+
+        self._checked.add(cls)
+        found = misfits(backend)
+        if not found:
+            return
+        reasons = "; ".join(f"{name} {reason}" for name, reason in found.items())
+        changes = changes_since(self.spec.api_version)
+        _log.warning(
+            "methods of the backend %r of %s do not fit their operations, and are left out: %s%s",
+            self.name,
+            self.plugin,
+            reasons,
+            changes and f". {changes}",
         )
 
     def check_process(self, type_: str) -> None:

@@ -8,10 +8,12 @@ from packaging.utils import canonicalize_name
 
 from burn.device_id import BACKEND_IDS
 from burn.errors import BurnError
+from burn.plugins.api_changes import API_VERSION
 
 __all__ = [
     "DISTRIBUTIONS",
     "INSTALL_HINT",
+    "WORKING_HINT",
     "advice",
     "describe",
     "install_hint",
@@ -22,6 +24,9 @@ __all__ = [
 
 INSTALL_HINT: Final = "In a checkout of burn for Python: pip install {packages}"
 """How to install packages of ours, until their names are ours in a package index."""
+
+WORKING_HINT: Final = "`burn plugins` and `burn devices` list what works"
+"""What to do where nothing is known of an error."""
 
 DISTRIBUTIONS: Final = {
     "cpu": "burn-cpu",
@@ -74,7 +79,7 @@ def describe(error: BaseException) -> str:
 
 
 def advice(error: BaseException, module: str, distribution: str) -> str:
-    """A hint about an exception that a plugin raised.
+    """A hint about an exception that a plugin raised; "" where the exception says it all.
 
     Parameters
     ----------
@@ -85,9 +90,31 @@ def advice(error: BaseException, module: str, distribution: str) -> str:
     distribution : str
         The distribution that it is from.
     """
+    if isinstance(error, ImportError) and _is_ours(error.name):
+        return _import_hint(str(error.name), distribution)
     missing = error.name if isinstance(error, ModuleNotFoundError) else None
     if missing and (module == missing or module.startswith(f"{missing}.")):
         return f"Its files are gone, what pip knows of it is not: pip uninstall {distribution}"
     if missing:
         return f"It needs the package that brings the module {missing!r}"
-    return "`burn plugins` and `burn devices` list what works"
+    return ""
+
+
+def _is_ours(module: str | None) -> bool:
+    """Whether a module is one of burn-core."""
+    return module is not None and module.partition(".")[0] == "burn"
+
+
+def _import_hint(module: str, distribution: str) -> str:
+    """What to do about a plugin that imports what this burn-core does not have."""
+    version = ".".join(map(str, API_VERSION))
+    if module == "burn.plugin_api":
+        return (
+            f"This burn-core has plugin API {version}, which has no such name: bring burn-core or "
+            f"{distribution} up to date"
+        )
+    return (
+        f"{module!r} is a private module of burn-core, which this version does not have so: a "
+        f"plugin imports from burn.plugin_api alone (version {version}), whose names dir() lists. "
+        f"{newer_plugin_hint(distribution)}"
+    )

@@ -24,7 +24,7 @@ from burn.plugins._entry import (
     is_strict,
     raise_if_strict,
 )
-from burn.plugins._hints import DISTRIBUTIONS, describe, install_hint, owner_of
+from burn.plugins._hints import DISTRIBUTIONS, WORKING_HINT, describe, install_hint, owner_of
 from burn.plugins.specification import BackendSpec, DeviceInfo, check_name, check_spec
 
 __all__ = ["Registry", "refresh_plugins", "register_backend", "registered", "registry"]
@@ -154,7 +154,7 @@ class Registry:
             if plugin.error is not None and _brings(plugin, name):
                 raise PluginError(
                     f"the plugin of {name!r} ({plugin}) is broken: {describe(plugin.error)}",
-                    hint=plugin.advice,
+                    hint=plugin.advice or WORKING_HINT,
                 ) from plugin.error
         for plugin, reason in found.discovery.blocked:
             if _brings(plugin, name):

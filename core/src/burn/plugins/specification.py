@@ -12,12 +12,12 @@ from burn.backend import Backend
 from burn.dtype import DType, DTypeUsage
 from burn.errors import PluginError
 from burn.plugins._hints import newer_core_hint, newer_plugin_hint
+from burn.plugins.api_changes import API_VERSION
 
 if TYPE_CHECKING:
     import click
 
 __all__ = [
-    "API_VERSION",
     "GROUP",
     "BackendSpec",
     "DeviceInfo",
@@ -28,9 +28,6 @@ __all__ = [
     "hookimpl",
     "hookspec",
 ]
-
-API_VERSION: Final = (0, 3)
-"""Version of the plugin API (major, minor). The major must match; a newer minor is refused."""
 
 GROUP: Final = "burn"
 """Entry point group, and name of the pluggy project."""

@@ -12,6 +12,8 @@ from burn.devices import Device
 from burn.dtype import DType, DTypeUsage, bool_, float32, int32, int64
 from burn.generator import get_state
 from burn.ops import REGISTRY
+from burn.ops.observing import plain
+from burn.ops.overrides import misfits
 from burn.plugins import registry
 from burn.tensor_data import TensorData
 from burn.testing._check import Check
@@ -183,6 +185,13 @@ def _several_tensors_are_read_at_once(subject: Subject) -> None:
     expect(subject.backend.read_all([]) == [], "read_all() of no tensors is not empty")
 
 
+def _methods_take_every_call(subject: Subject) -> None:
+    backend = subject.backend.wrapped if subject.hides else plain(subject.table.backend)
+    found = misfits(backend)
+    reasons = "; ".join(f"{name} {reason}" for name, reason in found.items())
+    expect(not found, f"methods are left out, since they do not fit their operations: {reasons}")
+
+
 def _does_not_track(subject: Subject) -> None:
     tracks = subject.backend.ad_enabled(subject.device)
     expect(not tracks, "ad_enabled() is true: that is for Autodiff to say")
@@ -204,6 +213,7 @@ _MEMBERS: Final[dict[str, Callable[[Subject], None]]] = {
     "memory_cleanup": _cleanup_loses_nothing,
     "read_all": _several_tensors_are_read_at_once,
     "ad_enabled": _does_not_track,
+    "methods take the operands and attributes of their ops": _methods_take_every_call,
 }
 
 
