@@ -2,6 +2,9 @@
 
 import importlib
 import itertools
+import os
+import signal
+import subprocess
 import sys
 import textwrap
 import time
@@ -132,22 +135,105 @@ def test_whatever_is_raised_at_any_stage_is_one_line_for_one_plugin(folder, stag
     assert_the_others_are_unharmed(registry)
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_keyboard_interrupt_passes_through_at_any_stage_and_the_next_try_works(folder, stage):
+# In a thread of its own, where Python delivers no signal.
+@pytest.mark.parametrize("stage", ["import", "hook", "count"])
+def test_an_interrupt_that_a_plugin_raises_is_its_failure(folder, stage):
     name = f"fake_{next(_numbers)}"
-    once = (
-        "import sys\n    if not hasattr(sys, '{0}'):\n        sys.{0} = 1; raise KeyboardInterrupt"
-    )
-    if stage == "import":
-        once = once.replace("\n    ", "\n")
-    folder.install_plugin(name, **{stage: once.format(name)})
+    folder.install_plugin(name, **{stage: "raise KeyboardInterrupt('of its own')"})
     registry = Registry()
+    registry.probe()  # as the choice of a default device does
+    with pytest.raises(PluginError, match="KeyboardInterrupt"):
+        load(registry, name)
+    assert_the_others_are_unharmed(registry)
 
+
+def test_an_interrupt_while_a_backend_is_loaded_passes_and_the_next_try_works(folder):
+    name = f"fake_{next(_numbers)}"
+    once = "import sys\n    if not hasattr(sys, '{0}'): sys.{0} = 1; raise KeyboardInterrupt"
+    folder.install_plugin(name, load=once.format(name))
+    registry = Registry()
     with pytest.raises(KeyboardInterrupt):
         load(registry, name)
     assert isinstance(load(registry, name), Backend)
     assert registry.entry(name).state is State.LOADED
     assert_the_others_are_unharmed(registry)
+
+
+@pytest.mark.parametrize("stage", ["import", "hook", "count"])
+def test_ctrl_c_ends_the_wait_for_a_plugin_and_the_next_try_works(folder, stage):
+    name = f"fake_{next(_numbers)}"
+    # The signal comes while the main thread waits for the thread that runs this.
+    once = (
+        "import sys, signal, os, threading\n    if not hasattr(sys, '{0}'):\n"
+        "        sys.{0} = threading.Event(); os.kill(os.getpid(), signal.SIGINT)\n"
+        "        sys.{0}.wait(30)"
+    )
+    if stage == "import":
+        once = once.replace("\n    ", "\n")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        folder.install_plugin(name, **{stage: once.format(name)})
+        registry = Registry()
+        with pytest.raises(KeyboardInterrupt):
+            load(registry, name)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    getattr(sys, name).set()
+    assert isinstance(load(registry, name), Backend)
+    assert_the_others_are_unharmed(registry)
+
+
+CLOSES = [
+    "sys.stdout.close()",
+    "sys.stderr.close()",
+    "sys.stdout.buffer.close()",
+    "sys.stdout.detach()",
+    "sys.stdin.close()",
+    "os.close(1)",
+    "os.closerange(0, 3)",
+    "os.dup2(os.open(os.devnull, os.O_WRONLY), 1)",
+]
+
+_CLOSING = """
+import sys
+import burn
+
+error = sys.stderr
+print(float(burn.ones(3).sum()), burn.Device("cpu"))
+print(burn.ones(1, device="fake_closing").device, flush=True)
+error.write("ends")
+print(sys.stdout.close.__class__.__name__)
+"""
+
+
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "import",
+        pytest.param("hook", marks=pytest.mark.exhaustive),
+        pytest.param("count", marks=pytest.mark.exhaustive),
+        pytest.param("load", marks=pytest.mark.exhaustive),
+    ],
+)
+def test_a_plugin_that_closes_the_standard_streams_leaves_them_open(folder, stage):
+    statement = f"import sys, os; {'; '.join(CLOSES)}"
+    folder.install_plugin("fake_closing", **{stage: statement})
+    environment = os.environ | {"PYTHONPATH": str(folder.path)}
+    found = subprocess.run(
+        [sys.executable, "-c", _CLOSING],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    first, second, third = found.stdout.splitlines()
+    assert first == "3.0 cpu:0"
+    assert "fake_closing" in second
+    assert third == "builtin_function_or_method"
+    assert "closed standard streams, which stay open: close(), detach()" in found.stderr
+    assert "descriptor 1" in found.stderr
+    assert found.stderr.endswith("ends")
 
 
 def test_several_endless_probes_cost_one_time_limit(folder, monkeypatch):

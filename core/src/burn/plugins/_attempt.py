@@ -3,6 +3,9 @@
 Plugins may sleep and drivers may hang. When the time is up, the thread is left running. The time
 counts from the start of the thread, not of the wait: attempts that start together end together,
 however many of them hang.
+
+Python runs the handlers of signals in the main thread alone. So a KeyboardInterrupt that the call
+raises is the plugin's own, and its failure; one in the thread that waits for it is Ctrl-C.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from types import TracebackType
 from typing import Final, Generic, TypeVar
 
 from burn.errors import ArgumentError, PluginError
+from burn.plugins._streams import kept_open
 
 __all__ = ["VARIABLE", "Attempt", "OverdueError", "time_limit"]
 
@@ -133,6 +137,10 @@ class Attempt(Generic[_T]):
             raise self._error
         return self._results[0]
 
+    def raised(self, error: BaseException) -> bool:
+        """Whether the call raised this exception, and not the thread that waited for it."""
+        return error is self._error
+
     def forget_callers(self) -> None:
         """Drop the frames of those who asked for the result: what they hold would live on."""
         if self._error is not None:
@@ -140,7 +148,8 @@ class Attempt(Generic[_T]):
 
     def _run(self) -> None:
         try:
-            self._results.append(self._work())
+            with kept_open(f"a plugin ({self._name})"):
+                self._results.append(self._work())
         except BaseException as error:  # noqa: BLE001 — raised again where the result is asked for
             self._error, self._traceback = error, error.__traceback__
         finally:

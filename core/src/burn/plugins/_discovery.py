@@ -145,9 +145,9 @@ def _record_declaration(record: PluginRecord, *, is_asked_for: bool) -> None:
                 f"BURN_DISABLE_PLUGINS={record.name} does not wait",
             )
         declared = attempt.result()
-    except KeyboardInterrupt:
-        raise
-    except BaseException as error:  # noqa: BLE001 — whatever a plugin does is its failure
+    except BaseException as error:  # whatever a plugin does is its failure
+        if isinstance(error, KeyboardInterrupt) and not attempt.raised(error):
+            raise  # Ctrl-C
         record.error = error
     else:
         record.hooks = declared.hooks

@@ -14,6 +14,7 @@ from burn.errors import DeviceUnavailableError, PluginError
 from burn.plugins._attempt import OverdueError
 from burn.plugins._hints import WORKING_HINT, advice, describe
 from burn.plugins._probing import Probe
+from burn.plugins._streams import kept_open
 from burn.plugins.api_changes import changes_since
 from burn.plugins.specification import BackendSpec, DeviceInfo, check_spec
 
@@ -213,11 +214,9 @@ class BackendEntry:
             except DeviceUnavailableError as error:  # nothing is wrong with the plugin
                 self.absence = describe(error)
                 return []
-            except KeyboardInterrupt:
-                if not probe.is_pending:  # it raised this itself: the next call probes again
-                    self._probe = Probe(self.spec)
-                raise
-            except BaseException as error:  # noqa: BLE001 — whatever a driver does is its failure
+            except BaseException as error:  # whatever a driver does is its failure
+                if isinstance(error, KeyboardInterrupt) and not probe.raised(error):
+                    raise  # Ctrl-C
                 if probe is self._probe:
                     self.failure = error
                     if isinstance(error, OverdueError) and not is_asked_for:
@@ -264,14 +263,15 @@ class BackendEntry:
             raise PluginError(f"to load the backend {self.name!r} takes the backend {self.name!r}")
         self._is_loading = True
         try:
-            backend = self.spec.load()
+            with kept_open(f"the plugin {self.plugin}"):
+                backend = self.spec.load()
             if not is_backend(backend):
                 raise PluginError(
                     f"load() returned an object of type {type(backend).__name__}, "
                     "which is no burn Backend",
                     hint="Subclass burn.backend.Backend or burn.backend.ArrayBackend",
                 )
-        except KeyboardInterrupt:
+        except KeyboardInterrupt:  # it may be Ctrl-C, in the thread of the program
             raise
         except BaseException as error:  # noqa: BLE001 — kept and shown, not lost
             self.failure = error

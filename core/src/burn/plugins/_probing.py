@@ -36,6 +36,10 @@ class Probe:
         """Start the probe, unless it was started before."""
         self._attempt.start()
 
+    def raised(self, error: BaseException) -> bool:
+        """Whether the probe raised this exception, and not the thread that waited for it."""
+        return self._attempt.raised(error)
+
     def forget_callers(self) -> None:
         """Drop the frames of those who asked for the result of a probe that failed."""
         self._attempt.forget_callers()

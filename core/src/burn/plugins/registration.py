@@ -25,6 +25,7 @@ from burn.plugins._entry import (
     raise_if_strict,
 )
 from burn.plugins._hints import DISTRIBUTIONS, WORKING_HINT, describe, install_hint, owner_of
+from burn.plugins._streams import kept_open
 from burn.plugins.specification import BackendSpec, DeviceInfo, check_name, check_spec
 
 __all__ = ["Registry", "refresh_plugins", "register_backend", "registered", "registry"]
@@ -200,7 +201,8 @@ class Registry:
         answers = []
         for plugin in self.plugins:
             try:
-                found = getattr(plugin.hooks, hook)() if plugin.hooks is not None else []
+                with kept_open(f"the plugin {plugin}"):
+                    found = getattr(plugin.hooks, hook)() if plugin.hooks is not None else []
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # noqa: BLE001 — whatever a plugin does is its failure
