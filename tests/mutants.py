@@ -9,6 +9,7 @@ import time
 import types
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -585,6 +586,14 @@ class CountsOnTheFirst(TwoDevices):
 class CountsOneDevice(TwoDevices):
     def device_count(self, type_id):
         return 1 if type_id == 0 else 0
+
+
+RELAXED = Mutant(
+    "a program rounds less often than its operations",
+    "compile",
+    lambda right: lambda graph, device: right(replace(graph, relaxed=True), device),
+    "rounding",
+)
 
 
 DEVICE_MUTANTS = [UploadsToTheFirst, FillsOnTheFirst, CountsOnTheFirst, CountsOneDevice]

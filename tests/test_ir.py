@@ -113,6 +113,13 @@ def test_donated_inputs_survive_text_and_bytes():
     assert str(graph).splitlines()[-2:] == ["donate input 2 to output 1", "donate input 0"]
 
 
+def test_a_relaxed_program_survives_text_and_bytes():
+    graph = replace(training_step(), relaxed=True)
+    assert survives(graph)
+    assert str(graph).splitlines()[-1] == "relaxed"
+    assert graph != training_step()
+
+
 @st.composite
 def graphs(draw):
     """Samples of ops whose operands are inputs, constants, or what other operations made."""

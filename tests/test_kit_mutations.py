@@ -11,7 +11,7 @@ from burn.ops import REGISTRY
 from burn.plugins import BackendSpec, DeviceInfo, registered
 from burn.testing import Selection, Subject, checks_of
 from kernel_mutants import IN_GATE, KERNEL_MUTANTS
-from mutants import DEVICE_MUTANTS, MUTANTS, WRONG_RULES, Mutant, TwoDevices
+from mutants import DEVICE_MUTANTS, MUTANTS, RELAXED, WRONG_RULES, Mutant, TwoDevices
 
 USAGE = burn.Device("cpu").info.usage
 ONE = [DeviceInfo("unit", 0, "a mutant", usage=USAGE)]
@@ -48,6 +48,21 @@ def test_the_quick_kit_finds_a_bug(mutant):
     assert found is not None
     assert found.message
     assert found.script
+
+
+@pytest.mark.parametrize("note", ["products and sums", "quotients", "dynamic quantization"])
+def test_the_quick_kit_finds_a_program_that_rounds_less_often(note):
+    pytest.importorskip("llvmlite")
+    spec = BackendSpec("mutant", RELAXED.backend, lambda: list(ONE), ("unit",))
+    with registered(spec):
+        subject = Subject.of(burn.Device("mutant"))
+        chosen = Selection(suites=("rounding",), dtypes=("float32",), quick=True)
+        (check,) = [one for one in checks_of(subject, chosen) if one.note == note]
+        result = check.run()
+        assert result.status.is_wrong
+        assert "other bits" in result.message
+        subject.backend.rounds_each_operation = False  # it says so
+        assert not list(checks_of(subject, chosen))
 
 
 def test_there_are_a_hundred_bugs_of_every_sort():

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import kernel_cache
 
-OPTIONS = (b"--gpu-architecture=compute_90", b"--std=c++17", b"--minimal")
+FOR_ALL = (b"--gpu-architecture=compute_90", b"--minimal")
+OPTIONS = (*FOR_ALL, b"--std=c++17")
 
 
 @functools.cache
@@ -38,20 +39,36 @@ def errors(source):
 
     A kernel that it accepted is not compiled again by the same version with the same options.
     """
-    nvrtc = library()
     accepted = kernel_cache.folder("nvrtc") / kernel_cache.key(version(), str(OPTIONS), source)
     if accepted.exists():
         return ""
+    log, _ = _compiled(source, OPTIONS)
+    if not log:
+        accepted.touch()
+    return log
+
+
+def assembly(source, options):
+    """The instructions (PTX) of a kernel that is right."""
+    log, text = _compiled(source, (*FOR_ALL, *[one.encode() for one in options]))
+    assert not log
+    return text
+
+
+def _compiled(source, options):
+    """What the compiler finds wrong, and the instructions."""
+    nvrtc = library()
     program = ctypes.c_void_p()
     text = ctypes.c_char_p(source.encode())
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), text, b"kernel.cu", 0, None, None)
-    options = (ctypes.c_char_p * len(OPTIONS))(*OPTIONS)
-    failed = nvrtc.nvrtcCompileProgram(program, len(OPTIONS), options)
+    failed = nvrtc.nvrtcCompileProgram(
+        program, len(options), (ctypes.c_char_p * len(options))(*options)
+    )
+    read = "ProgramLog" if failed else "PTX"
     size = ctypes.c_size_t()
-    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
-    log = ctypes.create_string_buffer(size.value)
-    nvrtc.nvrtcGetProgramLog(program, log)
+    getattr(nvrtc, f"nvrtcGet{read}Size")(program, ctypes.byref(size))
+    found = ctypes.create_string_buffer(size.value)
+    getattr(nvrtc, f"nvrtcGet{read}")(program, found)
     nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
-    if not failed:
-        accepted.touch()
-    return log.value.decode("utf-8", "replace") if failed else ""
+    words = found.value.decode("utf-8", "replace")
+    return (words or "it fails", "") if failed else ("", words)

@@ -1,14 +1,26 @@
 """Every kernel is accepted by NVIDIA's own compiler, which needs no GPU."""
 
 import itertools
+from dataclasses import replace
 
 import nvrtc
 import pytest
 
-from burn.plugin_api import DType, Kind, complex64, complex128, float32, float64
+from burn.plugin_api import (
+    DType,
+    GraphIr,
+    Kind,
+    Target,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    planned,
+)
 from burn_cuda.attention import attention_tiles
+from burn_cuda.dialect import code_of
 from burn_cuda.expressions import EXPRESSIONS
-from burn_cuda.kernels import C_TYPES, c_type, computed_type, source
+from burn_cuda.kernels import C_TYPES, c_type, compiler_options, computed_type, source
 from burn_cuda.kernels.elementwise import Program, dense_source, strided_source
 from burn_cuda.softmax import row_shape
 from burn_cuda.usage import STORED
@@ -279,6 +291,35 @@ SOURCES = dict(
         sources_of_words(),
     )
 )
+
+
+def generated(text, *, relaxed=False):
+    """The source of the one kernel of a program, and the instructions."""
+    target = Target(frozenset([float32, float64]), lambda _: False)
+    graph = replace(GraphIr.from_text(text), relaxed=relaxed)
+    (call,) = planned(graph, target).steps
+    source = code_of(call.kernel, {}, "kernel").text
+    return nvrtc.assembly(source, compiler_options(contracts=call.kernel.relaxed))
+
+
+OPERANDS = "input %0: TYPE[8, 64]\ninput %1: TYPE[8, 64]\ninput %2: TYPE[8, 64]\n"
+PRODUCT = OPERANDS + "%3: TYPE[8, 64] = multiply(%0, %1)\n"
+CHAIN = PRODUCT + "%4: TYPE[8, 64] = add(%3, %2)\noutput %4"
+SUM = PRODUCT + "%4: TYPE[8] = sum(%3, axis=(1,), dtype=TYPE)\noutput %4"
+
+
+@pytest.mark.parametrize(("dtype", "suffix"), [("float32", "f32"), ("float64", "f64")])
+def test_a_product_and_a_sum_are_rounded_separately_unless_a_reduction_adds(dtype, suffix):
+    fused = f"fma.rn.{suffix}"
+    assert fused not in generated(CHAIN.replace("TYPE", dtype))
+    assert fused in generated(CHAIN.replace("TYPE", dtype), relaxed=True)
+    assert fused in generated(SUM.replace("TYPE", dtype))
+
+
+@pytest.mark.parametrize("name", ["axpby", "lerp"])
+def test_eager_products_and_sums_are_rounded_separately(name):
+    options = compiler_options(contracts=False)
+    assert "fma.rn.f32" not in nvrtc.assembly(dense_source(program(name, float32)), options)
 
 
 def test_all_dtypes_have_a_name_in_the_kernels():

@@ -302,6 +302,16 @@ class Backend(
     They hold parameters and states of an optimizer, whose memory a method may overwrite.
     """
 
+    rounds_each_operation: bool = True
+    """Whether compiled programs give the bits of the methods for ``+ - * /``, `sqrt`, comparisons,
+    casts and roundings.
+
+    False where the compiler of the library contracts a product and a sum to one fused multiply-add
+    or computes a quotient as a product, and cannot be told not to: users learn it from the docs of
+    the backend, and the kit leaves out what such programs cannot pass. A program whose
+    ``graph.relaxed`` is true may do so in any case.
+    """
+
     def read_all(self, tensors: list[Primitive]) -> list[TensorData]:
         """The values of several tensors of one device; a backend may wait once for all of them."""
         return [self.to_data(tensor) for tensor in tensors]

@@ -353,7 +353,7 @@ class _Planner(Tasks):
         for step in reversed(self.steps):
             call = step
             if isinstance(step, Group):
-                call = kernel_call(step, needed, self.index_dtype)
+                call = kernel_call(step, needed, self.index_dtype, relaxed=self.graph.relaxed)
             if call is not None:
                 needed |= {tensor.id for tensor in inputs_of(call)}
                 made.append(call)

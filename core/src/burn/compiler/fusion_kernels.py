@@ -55,7 +55,9 @@ def _members_of(operand: Operand) -> Iterator[int]:
             yield from _members_of(one)
 
 
-def kernel_call(group: Group, needed: set[int], index_dtype: DType) -> KernelCall | None:
+def kernel_call(
+    group: Group, needed: set[int], index_dtype: DType, *, relaxed: bool = False
+) -> KernelCall | None:
     """The kernel of a group.
 
     Parameters
@@ -66,6 +68,8 @@ def kernel_call(group: Group, needed: set[int], index_dtype: DType) -> KernelCal
         The ids of tensors that are to be in memory.
     index_dtype : DType
         The dtype of indices that kernels compute with.
+    relaxed : bool, optional
+        Whether the kernel may round less often than its operations.
 
     Returns
     -------
@@ -83,7 +87,7 @@ def kernel_call(group: Group, needed: set[int], index_dtype: DType) -> KernelCal
     if not alive:
         return None
     alive.reverse()
-    return _Builder(group, alive, needed, index_dtype).call()
+    return _Builder(group, alive, needed, index_dtype).call(relaxed=relaxed)
 
 
 class _Builder:
@@ -142,7 +146,7 @@ class _Builder:
             else:
                 index += 1
 
-    def call(self) -> KernelCall:
+    def call(self, *, relaxed: bool) -> KernelCall:
         """The kernel with what it is launched with."""
         outputs: list[TensorIr] = []
         stores, checks = [], []
@@ -164,6 +168,7 @@ class _Builder:
             tuple([(one.dtype, size(shape_of(one))) for one in outputs]),
             tuple(self.nodes.body),
             tuple(stores),
+            relaxed=relaxed,
         )
         return KernelCall(
             kernel,

@@ -47,9 +47,9 @@ def inner_programs(graph: GraphIr) -> GraphIr:
         for name, value in attributes.items():
             if isinstance(value, GraphIr):
                 if id(value) not in made:
-                    made[id(value)] = InnerProgram(
-                        *[getattr(value, one.name) for one in fields(value)]
-                    )
+                    parts = {one.name: getattr(value, one.name) for one in fields(value)}
+                    parts["relaxed"] = graph.relaxed or value.relaxed
+                    made[id(value)] = InnerProgram(**parts)
                 attributes[name] = made[id(value)]
         return [operation._replace(attributes=attributes)]
 

@@ -180,6 +180,7 @@ class Writer:
             graph.outputs,
             graph.draw,
             graph.donated,
+            *((True,) if graph.relaxed else ()),
         )
 
 
@@ -303,7 +304,10 @@ class Reader:
         outputs: Any,
         draw: Any,
         donated: Any = (),
+        relaxed: Any = False,
     ) -> GraphIr:
+        if relaxed.__class__ is not bool:
+            raise GraphError(f"{shown(relaxed)} does not say whether a program is relaxed")
         return GraphIr(
             tuple([one if isinstance(one, ScalarIr) else _tensor(one) for one in inputs]),
             tuple([Constant(_tensor(one), self._data(index)) for one, index in constants]),
@@ -311,6 +315,7 @@ class Reader:
             tuple([_tensor(one) for one in outputs]),
             None if draw is None else Draw(*draw),
             tuple([Donation(*one) for one in donated]),
+            relaxed,
         )
 
     def _step(self, depth: int, packed: Any) -> OperationIr | Drop:

@@ -280,6 +280,10 @@ class GraphIr:
         The random numbers that the operations draw.
     donated : tuple of Donation
         Inputs whose memory a run may overwrite.
+    relaxed : bool
+        Whether generated code may round less often than the operations do: a product and a sum as
+        one fused multiply-add, a quotient as a product. Otherwise ``+ - * /``, `sqrt`, comparisons,
+        casts and roundings give the bits of the ops of the device.
     """
 
     inputs: tuple[TensorIr | ScalarIr, ...]
@@ -288,6 +292,7 @@ class GraphIr:
     outputs: tuple[TensorIr, ...]
     draw: Draw | None = None
     donated: tuple[Donation, ...] = ()
+    relaxed: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         return {one.name: getattr(self, one.name) for one in fields(self)}

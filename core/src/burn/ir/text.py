@@ -76,7 +76,7 @@ def _lines(graph: GraphIr, *, short: bool) -> list[str]:
     lines += [f"output %{tensor.id}" for tensor in graph.outputs]
     for input, output in graph.donated:
         lines.append(f"donate input {input}{'' if output is None else f' to output {output}'}")
-    return lines
+    return [*lines, "relaxed"] if graph.relaxed else lines
 
 
 def _declaration(one: TensorIr | ScalarIr) -> str:
@@ -209,6 +209,7 @@ class _Builder:
         self.outputs: list[TensorIr] = []
         self.draw: Draw | None = None
         self.donated: list[Donation] = []
+        self.relaxed = False
         self.tensors: dict[int, TensorIr] = {}
         self.scalars: dict[int, ScalarIr] = {}
 
@@ -221,6 +222,7 @@ class _Builder:
             tuple(self.outputs),
             self.draw,
             tuple(self.donated),
+            self.relaxed,
         )
 
     def read(self, line: Line) -> None:
@@ -232,7 +234,7 @@ class _Builder:
             if statement is None:
                 raise GraphError(
                     "a line begins with a tensor and its type, or with input, constant, draw, "
-                    "drop, output, donate, graph or end"
+                    "drop, output, donate, relaxed, graph or end"
                 )
             statement(self, line)
         line.end()
@@ -299,6 +301,10 @@ class _Builder:
             line.expect("output")
             output = line.integer()
         self.donated.append(Donation(input, output))
+
+    def _relaxed(self, line: Line) -> None:
+        del line
+        self.relaxed = True
 
     def _operation(self, line: Line) -> OperationIr:
         made = [self._typed(line, Status.NOT_INIT)]
@@ -380,6 +386,7 @@ _STATEMENTS: Final[dict[str, Callable[[_Builder, Line], None]]] = {
     "drop": _Builder._drop,
     "output": _Builder._output,
     "donate": _Builder._donate,
+    "relaxed": _Builder._relaxed,
 }
 
 

@@ -118,8 +118,11 @@ class Values:
             case Apply():
                 values = tuple([self._value(one, point) for one in node.operands])
                 of = self._body[node.operands[-1]].dtype
+                if number in self._kernel.terms:
+                    return writer.term(*values, dtype=node.dtype)
                 if (
-                    node.function == "divide"
+                    self._kernel.relaxed
+                    and node.function == "divide"
                     and self._levels[node.operands[1]] > self._levels[number]
                 ):
                     return self._quotient((values[0], values[1]), node.dtype)

@@ -77,6 +77,8 @@ class CWriter:
         Words before a function; before a kernel with groups of ``{0}`` lanes; for pointers to
         memory, and to memory that has no other name; for a struct that begins at a multiple of
         ``{0}`` bytes; and before an array that a group shares.
+    fused : str
+        The fused multiply-add of floats ``{0} * {1} + {2}``, where it is as fast as a product.
     unrolled, fence : str
         What stands before a loop that is unrolled, and a statement for which all lanes wait.
     group, lane : str
@@ -97,6 +99,7 @@ class CWriter:
     memory: ClassVar[str] = ""
     restrict: ClassVar[str] = "restrict"
     aligned: ClassVar[str] = "__attribute__((aligned({0})))"
+    fused: ClassVar[str] = ""
     unrolled: ClassVar[str] = "#pragma unroll"
     group: ClassVar[str]
     lane: ClassVar[str]
@@ -213,6 +216,12 @@ class CWriter:
         if function == "cast":
             return self._cast(operands[0], dtype, of)
         return self.constant(self._applied(function, of).format(*operands), dtype)
+
+    def multiply_add(self, a: str, b: str, c: str, dtype: DType) -> str | None:
+        """``a * b + c``, rounded once; None where `fused` does not say how."""
+        if not self.fused:
+            return None
+        return self.constant(self._filled(self.fused, dtype).format(a, b, c), dtype)
 
     def _applied(self, function: str, of: DType) -> str:
         if of.is_bool and function == "bitwise_not":

@@ -185,9 +185,8 @@ class _Rows(_Chunks):
         """Combine the values of a column with the accumulators of a lane."""
         self.column(loop, column)
         for number, array in zip(loop.reductions, sums, strict=True):
-            value = self.values[self.reduction(number).operand]
             before = self.writer.element(array, lane)
-            self.writer.set_element(array, lane, self.combined(number, before, value))
+            self.writer.set_element(array, lane, self.accumulated(number, before))
 
 
 class _RowsTogether(_Chunks):
@@ -217,9 +216,8 @@ class _RowsTogether(_Chunks):
                     indices = {**self.at(lane), **columns}
                     self.compute(loop.wanted, indices)
                     for number, array in made.items():
-                        value = self.values[self.reduction(number).operand]
                         before = writer.element(array, lane)
-                        writer.set_element(array, lane, self.combined(number, before, value))
+                        writer.set_element(array, lane, self.accumulated(number, before))
                     if not loop.reductions:
                         for one in kernel.stores:
                             if not kernel.is_of_rows(one):

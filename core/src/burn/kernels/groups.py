@@ -259,9 +259,7 @@ class _Rows(Schedule[GroupWriter]):
             for one, array in made.items():
                 writer.set_element(array, step, self.values[one])
             for number, variable in zip(loop.reductions, variables, strict=True):
-                value = self.values[self.reduction(number).operand]
-                total = self.combined(number, writer.get(variable), value)
-                writer.set(variable, total)
+                writer.set(variable, self.accumulated(number, writer.get(variable)))
             if not loop.reductions:
                 for stored in kernel.stores:
                     if not kernel.is_of_rows(stored):

@@ -192,6 +192,10 @@ class Kernel:
         An output and an input that may be the same memory: each element is read in the row and
         column alone in which it is written. In a kernel with columns such tensors have one element
         for each row, and a schedule writes it after the last time that it reads it.
+    relaxed : bool
+        Whether code may round less often than the nodes do: a product and a sum as one fused
+        multiply-add, a quotient as a product. Otherwise each `Apply` of ``add``, ``subtract``,
+        ``multiply``, ``divide`` and ``sqrt`` is rounded by itself; `terms` are the exception.
     """
 
     space: tuple[int, ...]
@@ -202,6 +206,7 @@ class Kernel:
     body: tuple[Node, ...]
     stores: tuple[Store, ...]
     overwrites: tuple[tuple[int, int], ...] = ()
+    relaxed: bool = False
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Kernel) and self._key == other._key
@@ -216,7 +221,7 @@ class Kernel:
             [(type(node), repr(node) if type(node) is Literal else node) for node in self.body]
         )
         parts = self.space, self.rows, self.inputs, self.scalars, self.outputs
-        return *parts, body, self.stores, self.overwrites
+        return *parts, body, self.stores, self.overwrites, self.relaxed
 
     @functools.cached_property
     def _hash(self) -> int:
@@ -235,6 +240,25 @@ class Kernel:
     def is_of_rows(self, store: Store) -> bool:
         """Whether a store writes one element for each row."""
         return self.is_row_level[store.node] and not any(store.strides[self.rows :])
+
+    @functools.cached_property
+    def terms(self) -> frozenset[int]:
+        """Products of floats that nothing but sums over the columns reads.
+
+        They need no rounding of their own: sums may add them by fused multiply-add.
+        """
+        found = {
+            number
+            for number, node in enumerate(self.body)
+            if isinstance(node, Apply) and node.function == "multiply" and node.dtype.is_float
+        }
+        found -= {store.node for store in self.stores}
+        for node in self.body:
+            if isinstance(node, Apply):
+                found -= {*node.operands}
+            elif isinstance(node, Reduce) and node.kind != "sum":
+                found.discard(node.operand)
+        return frozenset(found)
 
     @functools.cached_property
     def is_row_level(self) -> tuple[bool, ...]:

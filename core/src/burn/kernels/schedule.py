@@ -104,6 +104,21 @@ class Schedule(Generic[W]):
         names = _MASKS if node.dtype.is_bool else _FUNCTIONS
         return self.writer.apply(names[node.kind], (x, y), node.dtype, node.dtype)
 
+    def accumulated(self, number: int, total: Value) -> Value:
+        """The total of a reduction so far with the current value of what it reduces.
+
+        A product that nothing else reads is added by a fused multiply-add, where the language says
+        how, unless the language may contract what it likes.
+        """
+        kernel, node = self.kernel, self.reduction(number)
+        fused = getattr(self.writer, "multiply_add", None)
+        if fused is not None and node.operand in kernel.terms and not kernel.relaxed:
+            factors = [self.values[one] for one in operands_of(kernel.body[node.operand])]
+            found = fused(*factors, total, node.dtype)
+            if found is not None:
+                return found
+        return self.combined(number, total, self.values[node.operand])
+
     def neutral(self, number: int) -> Value:
         """What changes no value of a reduction."""
         node = self.reduction(number)

@@ -59,6 +59,9 @@ class VectorWriter(Writer, Protocol):
     def combine(self, kind: str, a: Value, b: Value, dtype: DType) -> Value:
         """The sum, product, maximum or minimum of two values."""
 
+    def term(self, a: Value, b: Value, *, dtype: DType) -> Value:
+        """A product that sums alone read: it and a sum may be one fused multiply-add."""
+
     def active(self, kind: str, value: Value, dtype: DType, lanes: int) -> Value:
         """A value in each lane, with the identity in those that `restrict` excludes."""
 

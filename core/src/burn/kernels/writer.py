@@ -26,6 +26,11 @@ variables, whose order is free."""
 class Writer(Protocol):
     """Statements and expressions of a language, in the order in which a schedule needs them.
 
+    Each float function is rounded by itself: code has no fused multiply-add where the kernel has a
+    product and a sum, and no product with the reciprocal instead of a quotient, unless
+    `Kernel.relaxed` permits it. A writer may have ``multiply_add(a, b, c, dtype)``, the fused
+    ``a * b + c``, by which sums over the columns add products; None where there is none.
+
     Indices are of the writer's integer type for indices. A value of float16 or bfloat16 is float32
     here; `load` and `store` convert.
     """

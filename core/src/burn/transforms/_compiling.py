@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from burn.autodiff import AutodiffTensor, Freed, Leaf, Node, Rule
@@ -199,6 +199,13 @@ class Recorded:
     backward: Backward | None
     effects: list[Callable[[], None]]
     watched: list[tuple[Callable[[], object], object]]
+
+    def relax(self) -> None:
+        """Permit code that rounds less often than the operations do; see `burn.compile`."""
+        self.graph = replace(self.graph, relaxed=True)
+        if self.backward is not None:
+            graph = replace(self.backward.graph, relaxed=True)
+            self.backward = replace(self.backward, graph=graph)
 
 
 def record(

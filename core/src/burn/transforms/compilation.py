@@ -59,12 +59,14 @@ if hasattr(os, "register_at_fork"):  # POSIX
 
 
 @overload
-def compile(function: Callable[..., Any], /, *, donate: Any = ()) -> Compiled: ...
+def compile(
+    function: Callable[..., Any], /, *, donate: Any = (), relaxed: bool = False
+) -> Compiled: ...
 @overload
 def compile(
-    function: None = None, /, *, donate: Any = ()
+    function: None = None, /, *, donate: Any = (), relaxed: bool = False
 ) -> Callable[[Callable[..., Any]], Compiled]: ...
-def compile(function: Any = None, /, *, donate: Any = ()) -> Any:
+def compile(function: Any = None, /, *, donate: Any = (), relaxed: bool = False) -> Any:
     """A function that runs as one program: traced once, optimized, and called with little between.
 
     Parameters
@@ -75,6 +77,9 @@ def compile(function: Any = None, /, *, donate: Any = ()) -> Any:
     donate : int, str, or sequence of them, optional
         Arguments, by their positions or names, whose memory the program may overwrite. After a call
         any use of such a tensor is an error.
+    relaxed : bool, optional
+        Whether generated code may round less often than the function: ``x * y + z`` by a fused
+        multiply-add, ``x / s`` by a product with ``1 / s``.
 
     Returns
     -------
@@ -84,7 +89,7 @@ def compile(function: Any = None, /, *, donate: Any = ()) -> Any:
     Raises
     ------
     OperandTypeError
-        If it is no function.
+        If it is no function, or `relaxed` is no bool.
 
     Notes
     -----
@@ -95,6 +100,10 @@ def compile(function: Any = None, /, *, donate: Any = ()) -> Any:
     optimizers. Python numbers and other objects are constants of the program, and another value
     traces anew. A module that the function uses may change its mode or attributes: that traces anew
     as well.
+
+    ``+ - * /``, `sqrt`, comparisons, casts and roundings give the bits of the same calls without
+    `compile`, unless it is `relaxed`. Sums may be taken in another order, with products that they
+    alone use unrounded, and what stays within a kernel of float16 or bfloat16 is held in float32.
 
     Inside of the function of a transform or of a trace, the function itself is called. With
     ``BURN_COMPILE=0`` in the environment, or ``device.configure(compile=False)``, it always is.
@@ -116,9 +125,13 @@ def compile(function: Any = None, /, *, donate: Any = ()) -> Any:
     (True, 1)
     """
     if function is None:
-        return functools.partial(compile, donate=donate)
+        return functools.partial(compile, donate=donate, relaxed=relaxed)
     check_callable(function, "compile")
-    return Compiled(function, donate)
+    if relaxed.__class__ is not bool:
+        raise OperandTypeError(
+            f"relaxed is {shown_value(relaxed)}", hint="It is True or False", operation="compile"
+        )
+    return Compiled(function, donate, relaxed=relaxed)
 
 
 class Miss:
@@ -145,11 +158,14 @@ class Compiled:
         Number of signatures for which it is compiled now.
     """
 
-    def __init__(self, function: Callable[..., Any], donate: Any = ()) -> None:
+    def __init__(
+        self, function: Callable[..., Any], donate: Any = (), *, relaxed: bool = False
+    ) -> None:
         updated = ("__dict__",) if isinstance(function, types.FunctionType) else ()
         functools.update_wrapper(self, function, updated=updated)
         self._function = function
         self._donate = _donated(donate)
+        self._relaxed = relaxed
         self._lock = threading.RLock()
         self._entries: list[Entry] = []
         self._last: Callable[[Any, Any], Any] = _nothing
@@ -163,7 +179,8 @@ class Compiled:
         name = getattr(self, "__qualname__", "")
         if _named(getattr(self, "__module__", None), name) is self:
             return name
-        return Compiled, (self._function, self._donate)
+        make = functools.partial(Compiled, relaxed=self._relaxed)
+        return make, (self._function, self._donate)
 
     def __repr__(self) -> str:
         return f"burn.compile({self._function!r})"
@@ -246,6 +263,8 @@ class Compiled:
         if recorded.device is not None and not recorded.device.settings.compile:
             return None
         self._modules |= recorded.signature.modules
+        if self._relaxed:
+            recorded.relax()
         entry = Entry(recorded, self._given_up(recorded, names, keywords), self._lock)
         self._count += 1
         self._entries = [entry, *self._entries[: _MAX_ENTRIES - 1]]

@@ -5,6 +5,7 @@ Polynomials for float32 are those of S. Moshier's Cephes library, that of `tanh`
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -70,6 +71,10 @@ class _Floats:
 
     def multiply(self, a: Value, b: Value | float) -> Value:
         return self._binary("fmul contract", a, b)
+
+    def product(self, *factors: Value) -> Value:
+        """A product that nothing contracts."""
+        return functools.reduce(functools.partial(self._binary, "fmul"), factors)
 
     def divide(self, a: Value, b: Value) -> Value:
         return self._binary("fdiv", a, b)
@@ -238,11 +243,11 @@ def _pow(f: _Floats, x: Value, y: Value) -> Value:
 
 _POWERS: Final[dict[float, Callable[[_Floats, Value], Value]]] = {
     1.0: lambda _, x: x,
-    2.0: lambda f, x: f.multiply(x, x),
-    3.0: lambda f, x: f.multiply(f.multiply(x, x), x),
-    4.0: lambda f, x: f.multiply(f.multiply(x, x), f.multiply(x, x)),
+    2.0: lambda f, x: f.product(x, x),
+    3.0: lambda f, x: f.product(x, x, x),
+    4.0: lambda f, x: f.product(f.product(x, x), f.product(x, x)),
     -1.0: lambda f, x: f.divide(f.number(1.0), x),
-    -2.0: lambda f, x: f.divide(f.number(1.0), f.multiply(x, x)),
+    -2.0: lambda f, x: f.divide(f.number(1.0), f.product(x, x)),
 }
 
 _VECTORIZED: Final[dict[str, Callable[..., Value]]] = {

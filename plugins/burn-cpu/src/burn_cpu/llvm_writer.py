@@ -57,6 +57,8 @@ class LlvmWriter(Conversions):
     ----------
     lanes : int
         Number of lanes of a vector.
+    relaxed : bool, optional
+        Whether a product and a sum may become one fused multiply-add.
 
     Attributes
     ----------
@@ -64,9 +66,10 @@ class LlvmWriter(Conversions):
         The range of items that the function computes.
     """
 
-    def __init__(self, lanes: int) -> None:
+    def __init__(self, lanes: int, *, relaxed: bool = False) -> None:
         super().__init__()
         self.lanes = lanes
+        self._flags = " contract" if relaxed else ""
         self.start = _Linear("%start")
         self.stop = _Linear("%stop")
         self._variables: list[str] = []
@@ -117,7 +120,7 @@ class LlvmWriter(Conversions):
     def _float_function(self, function: str, operands: tuple[Value, ...], of: DType) -> Value:
         if function in {"add", "subtract", "multiply", "divide"}:
             instruction = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
-            return self.binary(f"{instruction[function]} contract", *operands)
+            return self.binary(f"{instruction[function]}{self._flags}", *operands)
         if function == "negative":
             (x,) = operands
             return self.emit(f"fneg {x.typed}", x.type, x.lanes)
@@ -373,6 +376,11 @@ class LlvmWriter(Conversions):
         if kind in {"sum", "product"}:
             return self.binary("add" if kind == "sum" else "mul", a, b)
         return self.intrinsic(f"{'s' if dtype.kind == 'i' else 'u'}{kind}", a, b)
+
+    def term(self, a: Value, b: Value, *, dtype: DType) -> Value:
+        """A product; `combine` may contract the sum with it."""
+        del dtype
+        return self.binary("fmul contract", a, b)
 
     def active(self, kind: str, value: Value, dtype: DType, lanes: int) -> Value:
         """A value of all lanes, with the identity in those that are not loaded."""

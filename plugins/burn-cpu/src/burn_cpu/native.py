@@ -81,7 +81,7 @@ _MODULE_KERNELS: Final = 32
 def kernel_text(kernel: Kernel, lanes: int) -> Text:
     """The function of a kernel, written once."""
     schedule = Serial(kernel, lanes)
-    writer = LlvmWriter(lanes)
+    writer = LlvmWriter(lanes, relaxed=kernel.relaxed)
     writer.scalar_types = tuple(["double" if one is float else "i64" for one in kernel.scalars])
     schedule.write(writer)
     shared = {index for pair in kernel.overwrites for index in [("out", pair[0]), ("in", pair[1])]}

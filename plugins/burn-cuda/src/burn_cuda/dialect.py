@@ -38,6 +38,7 @@ class _Writer(CWriter):
     from_half = "half_as_float({0})"
     to_half = "float_as_half({0})"
     preamble = text("generated.cuh")
+    fused = "fused({0}, {1}, {2})"
     function = "__device__ __forceinline__"
     entry = 'extern "C" __global__'
     restrict = "__restrict__"

@@ -232,7 +232,7 @@ class Launcher:
         """Kernel of a program for dense operands of one shape."""
         found = self._compiled.get(program)
         if found is None:
-            found = self.runtime.compile(dense_source(program), "dense")
+            found = self.runtime.compile(dense_source(program), "dense", contracts=False)
             self._compiled[program] = found
         return found
 
@@ -286,7 +286,8 @@ class Launcher:
         kernel = self._compiled.get(key)
         if kernel is None:
             text = strided_source(program, rank, wide=wide, packs=packs)
-            kernel = self._compiled[key] = self.runtime.compile(text, "strided")
+            kernel = self.runtime.compile(text, "strided", contracts=False)
+            self._compiled[key] = kernel
         return kernel
 
     def flag(self, op: str) -> tuple[int, int]:

@@ -244,7 +244,8 @@ class Program:
             one.output: (number(one.operation.called.describe()), one.length) for one in call.checks
         }
         code = code_of(call.kernel, checks, _name(call))
-        return code, self._backend.runtime.compile(code.text, code.entry)
+        contracts = call.kernel.relaxed
+        return code, self._backend.runtime.compile(code.text, code.entry, contracts=contracts)
 
     def _load(self, call: KernelCall) -> Callable[..., tuple[Array, ...]]:
         """The launch of a kernel, whose numbers have a part of the memory."""

@@ -29,10 +29,10 @@ from burn_cuda.array import Array, dense_layout
 from burn_cuda.blas import Blas
 from burn_cuda.cudnn import Cudnn, installed
 from burn_cuda.kernel import Kernel, Space
+from burn_cuda.kernels import compiler_options
 
 __all__ = ["Runtime", "device_count"]
 
-_STANDARD: Final = "--std=c++17"
 _MIN_NVRTC_FOR_MINIMAL: Final = (12, 4)
 """Version of NVRTC from which on it need not declare CUDA's textures and its runtime."""
 
@@ -76,8 +76,9 @@ class Pinned(np.ndarray[Any, Any]):
 class _Module:
     """The kernels of a source. The first call compiles it; calls of other threads wait for that."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, contracts: bool) -> None:
         self._source = source
+        self._contracts = contracts
         self._lock = threading.Lock()
         self._loaded: Any = None
 
@@ -86,7 +87,7 @@ class _Module:
         with self._lock:
             if self._loaded is None:
                 module = function.Module()
-                module.load(_binary(self._source, architecture))
+                module.load(_binary(self._source, architecture, contracts=self._contracts))
                 self._loaded = module
             return self._loaded.get_function(name)
 
@@ -123,7 +124,7 @@ class Runtime(Blas):
         self.tf32 = os.environ.get("BURN_CUDA_TF32") == "1"
         self.winograd = os.environ.get("BURN_CUDA_WINOGRAD") != "0"
         self._lock = threading.Lock()
-        self._modules: dict[str, _Module] = {}
+        self._modules: dict[tuple[str, bool], _Module] = {}
         self._uploads: list[tuple[Any, Pinned]] = []
         self._peers: set[int] = set()
         self._space = Space(index)
@@ -218,12 +219,16 @@ class Runtime(Blas):
             return ()
         return sys.getrefcount(x), sys.getrefcount(pointer), sys.getrefcount(pointer.mem)
 
-    def compile(self, source: str, name: str) -> Kernel:
-        """A kernel of this device."""
+    def compile(self, source: str, name: str, *, contracts: bool = True) -> Kernel:
+        """A kernel of this device.
+
+        `contracts` permits fused multiply-adds where the source has a product and a sum.
+        """
+        key = (source, contracts)
         with self._lock:
-            module = self._modules.get(source)
+            module = self._modules.get(key)
             if module is None:
-                module = self._modules[source] = _Module(source)
+                module = self._modules[key] = _Module(*key)
         with self.device:
             return Kernel(module.function(name, self.device.compute_capability), self._space)
 
@@ -417,15 +422,16 @@ def _versions() -> str:
     return f"{cupy.__version__} {runtime.runtimeGetVersion()}"
 
 
-def _binary(source: str, architecture: str) -> bytes:
+def _binary(source: str, architecture: str, *, contracts: bool) -> bytes:
     """The binary of a source, compiled by NVRTC, or kept on disk.
 
     CuPy's own compilation would flush subnormal numbers to 0.
     """
-    identity = f"{architecture} {_STANDARD} {_versions()}\n{source}"
+    options = compiler_options(contracts=contracts)
+    identity = f"{architecture} {' '.join(options)} {_versions()}\n{source}"
     binary = _binaries.get(identity)
     if binary is None:
         minimal = ("--minimal",) if nvrtc.getVersion() >= _MIN_NVRTC_FOR_MINIMAL else ()
-        binary = bytes(compiler.compile_using_nvrtc(source, (_STANDARD, *minimal))[0])
+        binary = bytes(compiler.compile_using_nvrtc(source, (*options, *minimal))[0])
         _binaries.put(identity, binary)
     return binary

@@ -138,6 +138,7 @@ class Runtime:
         self.flag = np.zeros(3, np.int64)
         self.flag_address = self.flag.ctypes.data
         self.sources = []
+        self.contracts = {}
         self.recorded = None
         self.pool = None
 
@@ -239,8 +240,9 @@ class Runtime:
         if self.recorded is not None:
             raise RuntimeError("a copy to or from the host while launches are captured")
 
-    def compile(self, source, name):
+    def compile(self, source, name, *, contracts=True):
         self.sources.append((source, name))
+        self.contracts[source] = contracts
         return Kernel(self, compiled(source, name))
 
     def upload(self, values):

@@ -24,6 +24,8 @@ __all__ = ["OpenClDialect", "OpenClWriter", "VectorizedWriter", "scalar_types"]
 
 _ENTRY: Final = "generated"
 
+_STRICT: Final = "#pragma OPENCL FP_CONTRACT OFF\n"
+
 
 class OpenClWriter(CWriter):
     """OpenCL C 1.2."""
@@ -55,12 +57,19 @@ class OpenClWriter(CWriter):
     from_half = "from_half({0})"
     to_half = "to_half({0})"
     preamble = """
+#ifdef FP_FAST_FMAF
+#define fused_float(x, y, z) fma(x, y, z)
+#else
+#define fused_float(x, y, z) ((x) * (y) + (z))
+#endif
+#define fused_double(x, y, z) fma(x, y, z)
 inline float from_half(ushort bits) { return vload_half(0, (const half*)&bits); }
 inline ushort to_half(float x) {
     ushort bits;
     vstore_half_rte(x, 0, (half*)&bits);
     return bits;
 }"""
+    fused = "fused_{T}({0}, {1}, {2})"
     function = "inline"
     entry = "__kernel __attribute__((reqd_work_group_size({0}, 1, 1)))"
     memory = "__global"
@@ -78,6 +87,7 @@ inline ushort to_half(float x) {
 class VectorizedWriter(OpenClWriter):
     """OpenCL C for a CPU, whose compiler makes vectors of loops without calls."""
 
+    fused = ""  # it calls a function
     texts: ClassVar[dict[str, str]] = {
         name: f"burn_{name}({{0}})" for name in ("log", "log1p", "expm1", "tanh", "erf")
     }
@@ -125,4 +135,5 @@ class OpenClDialect:
             groups, lanes = write_chunks(writer, small)
         else:
             groups, lanes = write_groups(writer, small, self.lanes)
-        return Code(kernel, self._preamble + writer.text(_ENTRY, lanes), _ENTRY, groups, lanes)
+        preamble = self._preamble + ("" if kernel.relaxed else _STRICT)
+        return Code(kernel, preamble + writer.text(_ENTRY, lanes), _ENTRY, groups, lanes)

@@ -9,7 +9,17 @@ from typing import Final
 
 from burn.plugin_api import DType
 
-__all__ = ["C_TYPES", "THREADS", "WORDS", "c_type", "computed_type", "shared", "source", "text"]
+__all__ = [
+    "C_TYPES",
+    "THREADS",
+    "WORDS",
+    "c_type",
+    "compiler_options",
+    "computed_type",
+    "shared",
+    "source",
+    "text",
+]
 
 THREADS: Final = 256
 """Threads of a block, in all kernels."""
@@ -41,6 +51,11 @@ WORDS: Final = {
     16: "Word128",
 }
 """C++ types of kernels that move elements without computing, by the size in bytes."""
+
+
+def compiler_options(*, contracts: bool) -> tuple[str, ...]:
+    """Options of NVRTC, which otherwise makes fused multiply-adds of products and sums."""
+    return ("--std=c++17",) if contracts else ("--std=c++17", "--fmad=false")
 
 
 def c_type(dtype: DType) -> str:

@@ -20,6 +20,10 @@ __device__ __forceinline__ unsigned short float_as_half(float x) {
 }
 #endif
 
+// Sums of products have these; all else is compiled without fused multiply-adds.
+__device__ __forceinline__ float fused(float x, float y, float z) { return fma(x, y, z); }
+__device__ __forceinline__ double fused(double x, double y, double z) { return fma(x, y, z); }
+
 // Rounds to nearest, ties to even.
 __device__ __forceinline__ unsigned short float_as_bfloat(float x) {
 #if !defined(BURN_EMULATED) && __CUDA_ARCH__ >= 800
