@@ -1,6 +1,7 @@
 """Compiled programs, with a host compiler in place of the GPU and a list in place of its graphs."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import burn
 from burn import nn
 from burn.nn import functional as F
-from burn.plugin_api import REGISTRY, BackendSpec, DeviceId, DeviceInfo
+from burn.plugin_api import REGISTRY, BackendSpec, DeviceId, DeviceInfo, GraphIr, resolve
 from burn.testing import SAMPLES, Compiled, Subject, check_sample, load_samples
 from burn_cuda.backend import CudaBackend
 from burn_cuda.small_products import TILES, launch_of, suits
@@ -233,6 +234,28 @@ def test_results_that_are_kept_keep_their_values(gpu):
     for number, (large, small) in enumerate(kept):
         np.testing.assert_allclose(large.numpy(), np.exp(number) + 1.0, rtol=1e-5)
         assert small.item() == number * 20000.0
+
+
+CHAIN = """input %0: float32[7]
+input %1: float32[7]
+%2: float32[7] = multiply(%0, %1)
+%3: float32[7] = add(%2, %1)
+output %3"""
+
+
+def test_a_relaxed_program_alone_may_contract():
+    backend = CudaBackend(emulated.Runtime, lambda: 1)
+    table = resolve(backend, DeviceId(0, 0))
+    contracts = table.backend.runtime.contracts
+    for relaxed in (False, True):
+        contracts.clear()
+        graph = replace(GraphIr.from_text(CHAIN), relaxed=relaxed)
+        (source,) = backend.compile(graph, table.device).kernels.values()
+        assert contracts[source] is relaxed
+    contracts.clear()
+    x, y = (table.full(shape=(7,), fill_value=one, dtype=burn.float32) for one in (1.0, 2.0))
+    table.lerp(x, y, 0.375)
+    assert False in contracts.values()
 
 
 def test_operands_that_are_not_dense_or_not_aligned_are_copied(gpu):
