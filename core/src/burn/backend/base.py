@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar, runtime_checkable
 
-from burn.backend.dlpack import HOST, export_host
+from burn.backend.dlpack import HOST, export_host, read_in_place
 from burn.backend.tensor_ops import (
     BaseTensorOps,
     BoolTensorOps,
@@ -251,7 +251,9 @@ class Backend(
         """
         if stream is not None:
             raise ExportError(f"host memory has no stream {stream!r}", hint="Leave stream out")
-        return export_host(self.to_data(x), max_version=max_version, copy=copy)
+        read = functools.partial(self.to_data, x)
+        data = read_in_place(read) if copy is False else read()
+        return export_host(data, max_version=max_version, copy=copy)
 
     def from_dlpack(self, x: Any, device: DeviceId) -> Primitive | None:
         """A primitive in the memory of an object with `__dlpack__`, which lies on this device.

@@ -21,6 +21,7 @@ __all__ = [
     "export_host",
     "import_host",
     "is_readable",
+    "read_in_place",
 ]
 
 DLPackDevice = tuple[int, int]
@@ -73,6 +74,26 @@ def export_host(
 
         return relabel_capsule(capsule, bfloat16)
     return capsule
+
+
+def read_in_place(read: Callable[[], TensorData]) -> TensorData:
+    """What `read` returns, which must be the memory of the tensor and no copy of it.
+
+    Two results that are both alive are in one memory only if neither is a copy.
+
+    Raises
+    ------
+    ExportError
+        If `read` copies.
+    """
+    data, again = read(), read()
+    first, second = (one.array.__array_interface__["data"][0] for one in (data, again))
+    if data.array.size and first != second:
+        raise ExportError(
+            "the memory of the device is read by a copy, so it cannot be shared",
+            hint="Leave copy=False out",
+        )
+    return data
 
 
 def import_host(x: Any) -> TensorData:

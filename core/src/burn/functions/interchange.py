@@ -18,6 +18,7 @@ from burn.backend.dlpack import (
     export_host,
     import_host,
     is_readable,
+    read_in_place,
 )
 from burn.devices import Device
 from burn.dispatch import DispatchTensor, join_trace
@@ -96,7 +97,12 @@ def to_dlpack(
     own = dlpack_device(x.device)
     wanted = own if dl_device is None else (int(dl_device[0]), int(dl_device[1]))
     if wanted == HOST and own != HOST and (copy is not False or is_readable(own)):
-        return export_host(x.data(), max_version=max_version, copy=copy)
+        try:
+            data = read_in_place(x.data) if copy is False else x.data()
+            return export_host(data, max_version=max_version, copy=copy)
+        except ExportError as error:
+            error.operation = error.operation or "__dlpack__"
+            raise
     if wanted != own:
         raise ExportError(
             f"memory of DLPack's device {own} cannot be exported to {wanted}"

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from burn.autodiff import examples_of
-from burn.backend.dlpack import is_readable
+from burn.backend.dlpack import is_readable, read_in_place
 from burn.dispatch import join_trace, meta_of
 from burn.dtype import Kind
 from burn.errors import (
     ArgumentError,
     AutodiffError,
+    ExportError,
     OperandTypeError,
     ScalarRangeError,
     ShapeError,
@@ -225,12 +226,17 @@ class HostConversion(TensorAttributes):
             raise OperandTypeError(
                 f"NumPy cannot read the memory of {self.device}", hint="Call .numpy() to copy it"
             )
-        array = self.numpy()
         if copy is False and self.dtype.kind is Kind.QUANTIZED:
             raise ArgumentError(
                 "the numbers of a quantized tensor are computed, and are in no memory yet",
                 hint="Call .numpy()",
             )
+        if copy is False:
+            try:
+                read_in_place(self.data)
+            except ExportError as error:
+                raise ArgumentError(error.rule, hint="Leave copy=False out") from None
+        array = self.numpy()
         if copy is False and dtype is not None and array.dtype != dtype:
             raise ArgumentError("the dtype cannot change without a copy")
         return np.array(array, dtype=dtype, copy=True if copy else None)

@@ -394,9 +394,17 @@ def refused_call_on(subject: Subject, samples: OpSamples, refused: ErrorSample) 
         return float32 if dtype.is_float else subject.index_dtype
 
     call = _refused_call(samples, refused)
-    call.operands = tuple(
-        map_arrays(lambda one: one.astype(held(DType.of(one.dtype)).numpy), call.operands)
-    )
+    is_held = True
+
+    def converted(array: Array) -> Array:
+        nonlocal is_held
+        found = array.astype(held(DType.of(array.dtype)).numpy)
+        is_held = is_held and (array.dtype.kind not in "iu" or np.array_equal(found, array))
+        return found
+
+    call.operands = tuple(map_arrays(converted, call.operands))
+    if not is_held:  # an integer of 64 bits on a device that has none
+        return None
     call.attributes = {
         name: held(value) if isinstance(value, DType) else value
         for name, value in call.attributes.items()
@@ -406,7 +414,9 @@ def refused_call_on(subject: Subject, samples: OpSamples, refused: ErrorSample) 
     if not all(map(subject.supports, used)):
         return None
     if refused.in_data:
-        return call
+        inferred = call.op.infer(*call.metas, **call.attributes)
+        outputs = inferred if call.op.returns_tuple else (inferred,)
+        return call if all(subject.supports(one.dtype) for one in outputs) else None
     try:
         call.op.infer(*call.metas, **call.attributes)
     except BurnError as error:

@@ -19,7 +19,7 @@ from burn.dtype import DType, DTypeUsage, Kind, bfloat16
 from burn.plugins import BackendSpec, DeviceInfo, registry
 from burn.tensor_data import TensorData
 
-__all__ = ["NumpyBackend", "reference_devices"]
+__all__ = ["NumpyBackend", "other_device", "reference_devices"]
 
 
 class NumpyBackend(ArrayBackend):
@@ -101,6 +101,12 @@ def reference_devices(like: Device | None = None) -> tuple[Device, Device]:
     _build_in()
     name = f"reference/{_type_like(like)}"
     return Device(f"{name}:0"), Device(f"{name}:1")
+
+
+def other_device() -> str:
+    """The spelling of a device that is there whatever is installed, in memory of the host."""
+    _build_in()
+    return "reference/numpy:0"
 
 
 @functools.cache

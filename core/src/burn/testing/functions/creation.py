@@ -97,7 +97,7 @@ for _name in ("diag_mask", "tril_mask", "triu_mask"):
     function_calls(_name, call("a matrix", (3, 4)), call("a diagonal above", (3, 3), k=1))
 function_calls(
     "asarray",
-    call("numbers", [1.0, 2.0], device="cpu"),
+    call("numbers", [1.0, 2.0]),
     call("a tensor", floats(3)),
     call("tensors", [floats(3), floats(3, phase=0.7)]),
     call("a dtype", floats(3), dtype="float32", copy=True),

@@ -11,6 +11,7 @@ from burn import namespace as burn
 from burn.functions.elementwise import add
 from burn.testing.arrays import booleans, floats, integers
 from burn.testing.function_samples import call, function_calls
+from burn.testing.reference_backend import other_device
 
 _X: Final = floats(2, 3)
 _OTHER: Final = floats(2, 3, phase=0.7)
@@ -48,7 +49,7 @@ for _name in ("__int__", "__index__"):
 for _name in ("__len__", "__hash__", "__iter__", "tolist", "__copy__", "detach"):
     if _name != "__hash__":
         function_calls(f"Tensor.{_name}", call("a matrix", _X), transforms=False)
-function_calls("Tensor.to_device", call("the host", _X, "cpu"), transforms=False)
+function_calls("Tensor.to_device", call("another device", _X, other_device()), transforms=False)
 function_calls("Tensor.assign", call("a matrix", _X, _OTHER), transforms=False)
 
 

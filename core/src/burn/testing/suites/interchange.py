@@ -85,7 +85,13 @@ def export_marks(device: Device, dtype: DType) -> None:
         )
         expect(found.dtype is dtype, f"{what} is exported as {found.dtype}")
         expect(found.shape == x.shape, f"{what} is exported with the shape {found.shape}")
-        memory = read_capsule(x.__dlpack__(copy=False)).address if _is_shared(x) else None
+        # Both capsules live on, so that no memory of theirs is used again.
+        shared = _shared_capsules(x)
+        memory, other = (read_capsule(one).address for one in shared) if shared else (None, None)
+        expect(
+            not x.size or memory == other,
+            f"__dlpack__(copy=False) of {what} gave a copy: it must raise BufferError",
+        )
         expect(
             not x.size or found.is_read_only or found.is_copied or found.address != memory,
             f"an export of {what} is in the memory of the tensor, and not marked as read-only",
@@ -93,20 +99,32 @@ def export_marks(device: Device, dtype: DType) -> None:
         expect(not found.has_negative_strides, f"{what} is exported with negative strides")
         expect(read_capsule(x.__dlpack__()).version is None, "who knows no version got a later one")
         for options in ({"copy": True}, {"copy": True, "max_version": (1, 0)}, {}):
-            copied = read_capsule(x.__dlpack__(**options))
+            copy = x.__dlpack__(**options)
+            copied = read_capsule(copy)
             expect(
                 not x.size or copied.address != memory,
                 f"what should be a copy of {what} is in the memory of the tensor: {options}",
             )
 
 
-def _is_shared(x: Tensor) -> bool:
-    """Whether a tensor can be exported without a copy."""
+def _shared_capsules(x: Tensor) -> list[Any]:
+    """Two exports of a tensor without a copy; none where it needs one."""
     try:
-        x.__dlpack__(copy=False)
+        return [x.__dlpack__(copy=False), x.__dlpack__(copy=False)]
     except ExportError:
-        return False
-    return True
+        return []
+
+
+@_interchange.check("NumPy's array without a copy is in the memory", dtypes=for_each_dtype())
+def array_without_copy(device: Device, dtype: DType) -> None:
+    """``copy=False`` of `numpy.asarray` shares memory, or is an error."""
+    x = burn.asarray(typical(dtype, 4, 3), device=device)
+    try:
+        arrays = [np.asarray(x, copy=False) for _ in range(2)]
+    except (ValueError, OperandTypeError):
+        return
+    first, second = (one.__array_interface__["data"][0] for one in arrays)
+    expect(first == second, "np.asarray(x, copy=False) gave a copy: it must raise ValueError")
 
 
 @_interchange.check(

@@ -1,0 +1,73 @@
+"""A backend that conforms and is unlike burn's own, and the kit on it: a program of its own.
+
+Its device is the only one of the process if ``BURN_PLUGINS`` names no plugin. What it returns from
+`to_data` is a copy, it takes no host memory, and it computes with few dtypes.
+
+    python tests/unlike_backends.py [SUITE:OP ...]
+
+runs the quick kit, or of the named suites the checks of one op or function, and prints failures.
+"""
+
+import sys
+
+import numpy as np
+
+import burn
+from burn.plugin_api import BackendSpec, DeviceInfo, DTypeUsage, TensorData
+from burn.testing import NumpyBackend, run
+
+DTYPES = ("bool", "int8", "int16", "int32", "uint8", "float32")
+
+
+class CopyingBackend(NumpyBackend):
+    """Arrays that are read by copies, of 32 bits at most, and no complex ones."""
+
+    def name(self, device):
+        return "copying"
+
+    def device_count(self, type_id):
+        return 1 if type_id == 0 else 0
+
+    def dtype_usage(self, device, dtype):
+        return DTypeUsage.GENERAL if dtype.name in DTYPES else DTypeUsage.NONE
+
+    def to_data(self, x):
+        return TensorData(np.array(x))
+
+    def share(self, data, device):
+        return None
+
+
+SPEC = BackendSpec(
+    name="copying",
+    load=CopyingBackend,
+    probe=lambda: [DeviceInfo("npu", 0, hardware="a unit")],
+    device_types=("npu",),
+)
+
+
+def main(wanted):
+    """Run the kit; the exit status says whether the device conforms."""
+    burn.register_backend(SPEC)
+    count = 0
+    for suite, _, op in [one.partition(":") for one in wanted] or [("", "", "")]:
+        report = run(
+            "copying",
+            quick=True,
+            suites=[suite] if suite else [],
+            ops=[op] if op else [],
+            workers=0,
+        )
+        failed = [one for one in report.results if one.status.value in {"failed", "unexpected"}]
+        for one in failed:
+            sys.stdout.write(f"{one.check.name} {one.message}\n")
+        if failed:
+            return 1
+        count += sum(one.status.value == "passed" for one in report.results)
+    devices = ", ".join(map(str, burn.Device.enumerate()))
+    sys.stdout.write(f"{count} passed on {devices}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
