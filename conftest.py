@@ -26,12 +26,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="everything: tests marked exhaustive, every check of the conformance kit, and all "
         "draws of hypothesis",
     )
+    parser.addoption(
+        "--costs",
+        action="store_true",
+        help="print the CPU seconds of the files, functions and tests that take most",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "exhaustive: runs with --all only; the gate has a shorter test of the same rule"
     )
+    if config.getoption("costs"):
+        from costs import Costs
+
+        config.pluginmanager.register(Costs())
     if config.getoption("hypothesis_profile", None) is None:
         settings.load_profile("all" if config.getoption("all") else "gate")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -134,6 +135,19 @@ def install_folder(run_python: Run) -> Callable[[Path], str]:
         return path
 
     return add
+
+
+@pytest.fixture
+def default_signals() -> Iterator[None]:
+    """SIGINT and SIGTERM have their usual effect here and in programs that the test starts.
+
+    Programs inherit what is ignored, as by ``nohup`` or in the background of a script.
+    """
+    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.fixture

@@ -77,6 +77,15 @@ class Ending(Numbers):
         return index
 
 
+class Stuck(Numbers):
+    """Never returns, and lets no other thread of the interpreter run."""
+
+    def __getitem__(self, index):
+        os.write(1, b"stuck\n")
+        while True:
+            ctypes.PyDLL(None).pause()
+
+
 class Slow(Numbers):
     """Takes some seconds for each example, all of them for one after the first `quick`."""
 

@@ -12,6 +12,7 @@ import sys
 import textwrap
 import threading
 import time
+import warnings
 from concurrent.futures import Future
 from pathlib import Path
 
@@ -21,6 +22,7 @@ import pytest
 
 import burn
 from burn.data import Arrays, DataLoader
+from burn.data.shared_memory import Memory, Reader, Writer
 from burn.errors import OperandTypeError, WorkerError
 from data_sources import (
     Ending,
@@ -35,6 +37,8 @@ from data_sources import (
     noisy,
     unpicklable,
 )
+
+pytestmark = pytest.mark.usefixtures("default_signals")
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 POSIX = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
@@ -173,7 +177,7 @@ def one_of(examples):
 
 
 def test_a_system_without_files_in_memory_sends_all_through_pipes(monkeypatch):
-    for module in ("_shared_memory", "_processes"):
+    for module in ("shared_memory", "_processes"):
         monkeypatch.setattr(f"burn.data.{module}.available", lambda: False)
     array = np.arange(400_000, dtype=np.float32)
     with loader_of(Arrays(array), 100_000, workers=2) as loader:
@@ -391,6 +395,73 @@ def open_descriptors():
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
+@contextlib.contextmanager
+def forked(function):
+    """A child that waits for the end of the context; it yields what function returns there."""
+    (told, tell), (answer, write) = os.pipe(), os.pipe()
+    with warnings.catch_warnings(action="ignore"):  # Python's, of forks beside threads
+        child = os.fork()
+    if not child:
+        try:
+            os.close(tell)
+            os.read(told, 1)
+            os.write(write, repr(function()).encode())
+        finally:
+            os._exit(0)
+    os.close(told)
+    os.close(write)
+    found = []
+    try:
+        yield found
+    finally:
+        os.close(tell)
+        found.append(os.read(answer, 1000).decode())
+        os.waitpid(child, 0)
+        os.close(answer)
+
+
+@LINUX
+@pytest.mark.parametrize("then", ["loads on", "writes", "closes and writes"])
+def test_batches_of_a_forked_process_are_its_own(then):
+    memory = Memory()
+    writer, reader = Writer(memory), Reader(memory)
+    batches = [reader.read(writer.write(np.full(50_000, float(k)))) for k in range(3)]
+    batches[2][0] = 9.0
+    if then == "closes and writes":
+        reader.close()
+        memory.close()
+    with forked(lambda: [sorted(set(batch.tolist())) for batch in batches]) as found:
+        if then == "loads on":
+            batches.clear()
+            for k in range(6):
+                writer.release(reader.released())
+                kept = reader.read(writer.write(np.full(50_000, 10.0 + k)))
+                assert kept[0] == kept[-1] == 10.0 + k
+        else:
+            for batch in batches:
+                batch[:] = 20.0
+    assert found == ["[[0.0], [1.0], [2.0, 9.0]]"]
+    assert all(batch[0] == 20.0 for batch in batches)
+
+
+@LINUX
+@pytest.mark.parametrize("ended", [False, True])
+def test_memory_is_used_again_when_a_forked_process_has_copied_it(ended):
+    memory = Memory()
+    writer, reader = Writer(memory), Reader(memory)
+    batch = reader.read(writer.write(np.zeros(50_000)))
+    with forked(lambda: batch.sum()) as found:
+        if not ended:
+            batch[:] = 7.0
+            del batch
+            wait_until(reader.released)
+    if ended:
+        del batch
+        assert reader.released()
+    assert found
+    assert not reader.released()
+
+
 @LINUX
 def test_a_fork_has_workers_of_its_own_and_leaves_those_of_its_parent():
     with loader_of(Processes(), 2, workers=1) as loader:
@@ -518,6 +589,31 @@ def test_a_killed_program_leaves_no_process_and_no_memory(tmp_path):
     wait_until(lambda: not any(map(is_alive, workers)))
     assert errors == ""
     assert shared_memory() <= before
+
+
+@LINUX
+def test_a_worker_that_never_returns_to_python_ends_with_its_parent(tmp_path):
+    text = """
+    from burn.data import DataLoader
+    from data_sources import Stuck
+
+    if __name__ == "__main__":
+        list(DataLoader(Stuck(), workers=1, device="cpu"))
+    """
+    process = started(program(tmp_path, text))
+    assert process.stdout.readline() == "stuck\n"
+    process.kill()
+    process.communicate(timeout=60)  # to the end of output, which the worker has as well
+
+
+@LINUX
+def test_workers_outlive_the_thread_that_started_them():
+    with loader_of(Numbers(8), 2) as loader:
+        batches = iter(loader)
+        thread = threading.Thread(target=lambda: next(batches))
+        thread.start()
+        thread.join()
+        assert len(list(batches)) == 3
 
 
 @LINUX

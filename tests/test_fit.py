@@ -31,6 +31,8 @@ from burn.tensor.transaction import Transaction
 from burn.train import Accuracy, EarlyStopping, History, Mean, fit
 from fit_program import run, without_times
 
+pytestmark = pytest.mark.usefixtures("default_signals")
+
 PROGRAM = Path(__file__).with_name("fit_program.py")
 
 DEVICES = [

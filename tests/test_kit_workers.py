@@ -31,6 +31,8 @@ from burn.testing import (
     run,
 )
 
+pytestmark = pytest.mark.usefixtures("default_signals")
+
 FAULTY = """
 import os
 import signal

@@ -19,6 +19,7 @@ from burn.cli._output import own_stdout
 from burn.cli.device_check import TIME_LIMIT_SECONDS, Outcome, check
 from burn.devices import Device
 from burn.dtype import DType, DTypeUsage
+from burn.parent_process import end_with_parent
 
 if TYPE_CHECKING:
     from burn.cli.inventory import Inventory
@@ -42,7 +43,7 @@ def _check(device: Device) -> Outcome:
     if device.entry.plugin.is_in_process or not sys.executable:
         return check(device)
     limit = TIME_LIMIT_SECONDS + _START_UP_SECONDS
-    command = [sys.executable, "-X", "faulthandler", "-c", _PROGRAM, device.name]
+    command = [sys.executable, "-X", "faulthandler", "-c", _PROGRAM, device.name, str(os.getpid())]
     with subprocess.Popen(  # noqa: S603 — this interpreter, and the program above
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="replace"
     ) as process:
@@ -91,8 +92,9 @@ def _lines(out: str) -> list[dict[str, Any]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Check the device that the command line names, and end the process."""
-    (name,) = sys.argv[1:] if arguments is None else arguments
+    """Check the device that the command line names for a parent process, and end the process."""
+    name, parent = sys.argv[1:] if arguments is None else arguments
+    end_with_parent(int(parent))
     with own_stdout() as out:
 
         def write(**line: Any) -> None:

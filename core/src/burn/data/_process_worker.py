@@ -17,8 +17,9 @@ from typing import Final, TypeAlias
 
 from burn.data._failures import Failure
 from burn.data._fetching import Fetcher, Job
-from burn.data._shared_memory import Memory, Sent, Slot, Writer, own_copy
+from burn.data.shared_memory import Memory, Sent, Slot, Writer, own_copy
 from burn.errors import OperandTypeError
+from burn.parent_process import end_with_parent
 
 __all__ = ["END", "READY", "Order", "Reply", "run"]
 
@@ -51,6 +52,7 @@ def run(
     lifeline: Connection,
     results: Memory | None,
     dataset: Memory | None,
+    parent: int | None,
 ) -> None:
     """Load batches.
 
@@ -62,7 +64,12 @@ def run(
         At its end the process ends.
     results, dataset : Memory or None
         Files for large arrays of batches, and of the pickled `Fetcher`, which comes first.
+    parent : int or None
+        The process whose main thread started this one; None if another thread did, which may end
+        before its process.
     """
+    if parent is not None:
+        end_with_parent(parent)  # a batch may keep the interpreter from seeing the lifeline
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # blocked as it started

@@ -20,8 +20,8 @@ from typing import Any, Final, TypeAlias, cast
 from burn.data._failures import Failure
 from burn.data._fetching import Fetcher, Job
 from burn.data._process_worker import END, READY, Reply, run
-from burn.data._shared_memory import Memory, Reader, Sent, Slot, available, shared
 from burn.data._threads import closed, resolve
+from burn.data.shared_memory import Memory, Reader, Sent, Slot, available, shared
 from burn.errors import OperandTypeError, WorkerError
 
 __all__ = ["ProcessPool"]
@@ -196,9 +196,11 @@ class _Worker:
         orders, self._orders = context.Pipe(duplex=False)
         self.replies, replies = context.Pipe(duplex=False)
         lifeline, self._lifeline = context.Pipe(duplex=False)
+        is_main = threading.current_thread() is threading.main_thread()
+        parent = os.getpid() if is_main else None
         self._process = context.Process(
             target=run,
-            args=(orders, replies, lifeline, self._memory, dataset),
+            args=(orders, replies, lifeline, self._memory, dataset, parent),
             name=f"burn.data worker {index}",
             daemon=True,
         )
@@ -284,6 +286,7 @@ class _Worker:
         self._fail(closed())
         for connection in (self._orders, self.replies, self._lifeline):
             connection.close()
+        self._reader.close()
         if self._memory is not None:
             self._memory.close()
 

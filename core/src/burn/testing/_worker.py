@@ -8,7 +8,6 @@ at last why it makes no more. What libraries print goes to standard error.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import faulthandler
 import json
 import os
@@ -23,6 +22,7 @@ from typing import IO, Any, Final
 
 from burn.devices import Device
 from burn.errors import BurnError
+from burn.parent_process import end_with_parent
 from burn.testing._check import Check, Result, Status
 from burn.testing._check_selection import Selection
 from burn.testing._expected import ExpectedFailures, run_check
@@ -43,9 +43,6 @@ _MAX_CHECKS: Final = 50_000
 
 _MAX_GROWTH_BYTES: Final = 8 << 30
 """Growth of the memory after which a worker is replaced, at most."""
-
-_SET_PARENT_DEATH_SIGNAL: Final = 1
-"""``PR_SET_PDEATHSIG`` of Linux: which signal a process gets when its parent ends."""
 
 
 class _Memory:
@@ -79,7 +76,7 @@ def main() -> None:
     orders: queue.SimpleQueue[Any] = queue.SimpleQueue()
     source, out = _own_streams()
     job = json.loads(source.readline())
-    _end_with(job["parent"])
+    end_with_parent(job["parent"])
 
     def listen() -> None:
         for line in source:
@@ -193,14 +190,6 @@ def _own_streams() -> tuple[IO[str], IO[str]]:
         os.dup2(nothing, 2)
     os.close(nothing)
     return source, out
-
-
-def _end_with(parent: int) -> None:
-    """Have the system end this process with its parent, also in a call that never returns."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-        if os.getppid() != parent:  # it has ended since
-            os._exit(0)
 
 
 def _resident_bytes() -> int:

@@ -16,12 +16,13 @@ import pickle
 import sys
 import weakref
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing.reduction import DupFd
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
+from burn.data._forks import Copies, follow, make_private
 from burn.data.mapped_files import reduced_map
 
 __all__ = ["Memory", "Reader", "Sent", "Slot", "Writer", "available", "own_copy", "shared"]
@@ -79,6 +80,7 @@ class Memory:
             descriptor = os.memfd_create("burn.data") if sys.platform == "linux" else -1
         self.descriptor = descriptor
         self._close = weakref.finalize(self, os.close, descriptor)
+        self._close.atexit = False  # a thread may still use it, and the system closes all files
 
     def __reduce__(self) -> tuple[object, ...]:
         return _received, (DupFd(self.descriptor),)
@@ -155,15 +157,29 @@ class Writer:
 
 
 class _Use(weakref.ref[Any]):
-    """A weak reference to the array of a slot; its callback gets the slot with it."""
+    """A weak reference to the array of a slot; its callback gets the slot with it.
 
-    __slots__ = ("slot",)
+    Attributes
+    ----------
+    slot : tuple of int
+        The slot.
+    size : int
+        Bytes of it that are in use.
+    copies : list of Copies
+        Those that forked processes make; after the first the array is private.
+    """
+
+    __slots__ = ("copies", "size", "slot")
 
     slot: Slot
+    size: int
+    copies: list[Copies]
 
 
 class Reader:
     """Gets the objects of a `Writer`; their arrays lie in the memory that both have.
+
+    A forked process has arrays of its own, and so has this one when it has closed the reader.
 
     Parameters
     ----------
@@ -176,11 +192,22 @@ class Reader:
         self._maps: dict[Slot, mmap.mmap] = {}
         self._uses: dict[int, _Use] = {}
         self._ended: deque[_Use] = deque()
+        if memory is not None:
+            follow(self)
 
     def released(self) -> list[Slot]:
         """Take the slots that no array refers to any more, for `Writer.release`."""
-        ended = [self._ended.popleft() for _ in range(len(self._ended))]
-        return [self._uses.pop(id(use)).slot for use in ended]
+        slots = []
+        for _ in range(len(self._ended)):
+            use = self._ended.popleft()
+            if not all(copies.are_made() for copies in use.copies):
+                self._ended.append(use)
+                continue
+            if self._uses.pop(id(use), None) is not None:  # else the reader is closed
+                if use.copies:
+                    del self._maps[use.slot]
+                slots.append(use.slot)
+        return slots
 
     def read(self, sent: Sent) -> Any:
         """The object.
@@ -202,9 +229,39 @@ class Reader:
         whole = np.frombuffer(self._maps[sent.slot], np.uint8)
         # The callback is no Python code: Ctrl-C in a callback of a weak reference would be lost.
         use = _Use(whole, self._ended.append)
-        use.slot = sent.slot
+        use.slot, use.size, use.copies = sent.slot, sum(map(_padded, sent.sizes)), []
         self._uses[id(use)] = use
         return pickle.loads(sent.data, buffers=_split(whole.data, sent.sizes))  # noqa: S301 — as above
+
+    def close(self) -> None:
+        """Make arrays private that are still in use: nothing comes any more."""
+        self._make_private()
+        self._uses.clear()
+
+    def keep_for(self, copies: Copies) -> None:
+        """Make arrays private, and release their slots when a forked process has copied them."""
+        for use in self._make_private():
+            use.copies.append(copies)
+
+    def mapped(self) -> Iterator[np.ndarray]:
+        """The memory of the arrays that are in use."""
+        for use in tuple(self._uses.values()):
+            if (whole := use()) is not None:
+                yield whole[: use.size]
+
+    def forget(self) -> None:
+        """Release nothing: this is a forked process, which has its own."""
+        self._uses.clear()
+
+    def _make_private(self) -> list[_Use]:
+        """Have what is written into arrays that are in use stay in this process; their uses."""
+        found = []
+        for use in tuple(self._uses.values()):
+            if self._memory is not None and (whole := use()) is not None:
+                if not use.copies:  # else it is private since an earlier fork
+                    make_private(whole, self._memory.descriptor, use.slot[0])
+                found.append(use)
+        return found
 
 
 def shared(value: Any) -> tuple[Sent, Memory | None]:
