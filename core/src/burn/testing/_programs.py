@@ -14,7 +14,8 @@ from burn.ir import Program, RuntimeNumber, trace
 from burn.ops import Tag
 from burn.testing._bits import bits, varies
 from burn.testing._check import Failure
-from burn.testing.checks import hostile_settings, refused_call_on
+from burn.testing._settings import hostile_settings
+from burn.testing.checks import refused_call_on
 from burn.testing.op_samples import Array, ErrorSample, OpSamples, Sample
 from burn.testing.subject import Call, Subject, map_arrays
 from burn.testing.tolerance import difference

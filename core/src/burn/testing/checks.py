@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Final, NoReturn, TypeAlias
 from weakref import WeakKeyDictionary
@@ -23,6 +22,7 @@ from burn.ops import REGISTRY, Meta, Tag
 from burn.public_calls import public_name
 from burn.testing._check import Failure
 from burn.testing._script import Transcript, literal
+from burn.testing._settings import hostile_settings
 from burn.testing.op_samples import Array, ErrorSample, OpSamples, Sample, resolve_attributes
 from burn.testing.subject import Call, Subject, map_arrays
 from burn.testing.tolerance import Comparison, compare
@@ -35,7 +35,6 @@ __all__ = [
     "check_kinds",
     "check_sample",
     "expected_outputs",
-    "hostile_settings",
     "refused_call_on",
     "run_in_dispatch",
     "script_of_call",
@@ -341,20 +340,9 @@ def run_in_dispatch(
     """Make a call as the public functions do; shape, dtype and values of each output."""
     tensors = call.outputs(_dispatched(_handle(subject), call, operands))
     return [
-        (
-            Meta(tuple(tensor.primitive.shape), tensor.tensor_type.dtype),
-            dispatch.to_data(tensor).array,
-        )
-        for tensor in tensors
+        (Meta(tuple(one.primitive.shape), one.tensor_type.dtype), dispatch.to_data(one).array)
+        for one in tensors
     ]
-
-
-@contextmanager
-def hostile_settings() -> Iterator[None]:
-    """What users may have set: NumPy raises, and every warning is an error."""
-    with np.errstate(all="raise"), warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
 
 
 def _dispatched(device: Device, call: Call, operands: Sequence[Any]) -> Any:
@@ -414,8 +402,7 @@ def refused_call_on(subject: Subject, samples: OpSamples, refused: ErrorSample) 
     if not all(map(subject.supports, used)):
         return None
     if refused.in_data:
-        inferred = call.op.infer(*call.metas, **call.attributes)
-        outputs = inferred if call.op.returns_tuple else (inferred,)
+        outputs = call.outputs(call.op.infer(*call.metas, **call.attributes))
         return call if all(subject.supports(one.dtype) for one in outputs) else None
     try:
         call.op.infer(*call.metas, **call.attributes)

@@ -16,7 +16,7 @@ from burn.dtype import DType, Kind, complex64, complex128, float32, float64
 from burn.functions.common import dispatch
 from burn.generator import GeneratorState, get_state, set_state
 from burn.testing._check import Failure
-from burn.testing.checks import hostile_settings
+from burn.testing._settings import hostile_settings
 from burn.testing.function_samples import (
     FunctionCall,
     FunctionSamples,
