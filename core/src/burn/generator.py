@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Final, NamedTuple, TypeAlias
 
 from burn.device_id import DeviceId
 from burn.errors import ArgumentError, AutodiffError
+from burn.locks import new_lock
 
 __all__ = [
     "GeneratorState",
@@ -49,7 +49,7 @@ class GeneratorState(NamedTuple):
 
 
 _states: dict[Key, GeneratorState] = {}
-_lock = threading.Lock()
+_lock = new_lock()
 
 _source: Final[ContextVar[Callable[[Key, int], GeneratorState] | None]] = ContextVar(
     "burn_generator", default=None

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from burn.kernels.layout import *
     from burn.kernels.serial import *
     from burn.kernels.writer import *
+    from burn.locks import *
     from burn.ops import *
     from burn.plugins import *
     from burn.quant_scheme import *
@@ -62,6 +63,7 @@ _MODULES: Final = (
     "burn.kernels.groups",
     "burn.kernels.chunks",
     "burn.kernels.serial",
+    "burn.locks",
 )
 """Where the names stand, those first that take the least time to import."""
 

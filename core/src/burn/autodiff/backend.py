@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ from burn.autodiff.recording import RecordingTable
 from burn.backend import AutodiffBackend
 from burn.backend.decorator import Decorator
 from burn.errors import AutodiffError, BurnError, DTypeError, OperandTypeError, ShapeError
+from burn.locks import new_lock
 from burn.ops import OpTable
 from burn.ops.arguments import real_number
 from burn.ops.quantized_primitive import is_quantized
@@ -62,7 +62,7 @@ class Autodiff(Decorator, AutodiffBackend):
         )
         self._tables: dict[DeviceId, RecordingTable] = {}
         self._checkpointing_tables: dict[DeviceId, RecordingTable] = {}
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def name(self, device: DeviceId) -> str:
         """``autodiff<cpu>`` for the backend ``cpu``."""

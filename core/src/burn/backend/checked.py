@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from burn.backend.invalid_values import index_error, is_about_values
 from burn.errors import OutOfRangeError
+from burn.locks import new_lock
 from burn.public_calls import public_name
 
 __all__ = ["CheckedOps"]
@@ -59,7 +60,7 @@ class CheckedOps:
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._thread = threading.local()
         self._counter = itertools.count()
         self._recent: list[_Call | None] = [None] * _RECENT

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from burn.backend.decorator import Decorator
 from burn.batching.table import BatchingTable, check_active
 from burn.batching.tensor import BatchedTensor, Frame
+from burn.locks import new_lock
 from burn.ops.table import resolve_below
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Batch(Decorator):
             "BatchedTensor", (BatchedTensor,), {"__slots__": ()}
         )
         self._tables: dict[tuple[DeviceId, bool], BatchingTable] = {}
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def name(self, device: DeviceId) -> str:
         """``vmap<cpu>`` for the backend ``cpu``."""

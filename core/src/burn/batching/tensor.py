@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from typing import Any, Final
 
+from burn.locks import new_lock
 from burn.ops.signature import Primitive, Shape
 
 __all__ = ["BatchedTensor", "Frame"]
 
 
-_lock: Final = threading.Lock()
+_lock: Final = new_lock()
 """Held while `Frame.runs` changes: threads may run one call again at the same time."""
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ from burn.errors import BurnError
 from burn.ir import GraphIr, OperationIr
 from burn.ir.check import with_last_uses
 from burn.ir.execution import Execution
+from burn.locks import new_rlock
 from burn.ops import OpTable, observing
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Executable:
         self.graph = graph
         self._runner = runner
         self._table = table
-        self._lock = threading.RLock()
+        self._lock = new_rlock()
         self._run = runner.run if isinstance(runner, Execution) else self._call
 
     def run(

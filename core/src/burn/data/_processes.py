@@ -23,6 +23,7 @@ from burn.data._process_worker import END, READY, Reply, run
 from burn.data._threads import closed, resolve
 from burn.data.shared_memory import Memory, Reader, Sent, Slot, available, shared
 from burn.errors import OperandTypeError, WorkerError
+from burn.locks import new_lock, new_rlock
 
 __all__ = ["ProcessPool"]
 
@@ -71,7 +72,7 @@ class ProcessPool:
                 hint=_NO_PICKLE,
             ) from error
         self._process = os.getpid()
-        self._submitting, self._reading = threading.Lock(), threading.RLock()
+        self._submitting, self._reading = new_lock(), new_rlock()
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._woken, self._waker = multiprocessing.Pipe(duplex=False)
         self._workers: list[_Worker] = []

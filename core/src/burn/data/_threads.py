@@ -11,6 +11,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from burn.data._fetching import Fetcher, Job
 from burn.errors import WorkerError
+from burn.locks import new_lock
 
 __all__ = ["Pool", "ThreadPool", "closed", "resolve"]
 
@@ -57,7 +58,7 @@ class ThreadPool:
     def __init__(self, fetch: Fetcher, count: int) -> None:
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._process = os.getpid()
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         stopped = threading.Event()
         self._threads = [
             threading.Thread(

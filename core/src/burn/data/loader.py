@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 import sys
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
@@ -19,6 +18,7 @@ from burn.data._threads import Pool, ThreadPool
 from burn.data.uploading import Source, upload
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.normalize import as_flag, find_device
+from burn.locks import new_lock
 from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class DataLoader:
         self._has_ended = False
         self._position = Position()
         self._pool: Pool | None = None
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._iterations: weakref.WeakSet[Iteration] = weakref.WeakSet()
 
     def __repr__(self) -> str:

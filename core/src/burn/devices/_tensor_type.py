@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from burn.devices._transforms import running_trace
+from burn.locks import new_rlock
 
 if TYPE_CHECKING:
     from burn.devices.device import Device
@@ -100,7 +100,7 @@ class _HiddenPlans(dict[Any, Any]):
         self.plans.clear()
 
 
-_lock: Final = threading.RLock()
+_lock: Final = new_rlock()
 """Held while a trace begins or ends, and while a TensorType is made."""
 
 _outside_of_traces: Final[WeakSet[TensorType]] = WeakSet()

@@ -12,8 +12,6 @@ computed again.
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import ref
@@ -30,6 +28,7 @@ from burn.functions import calls
 from burn.functions._quantized_storage import stored_as
 from burn.functions.common import dispatch
 from burn.functions.normalize import as_scalar
+from burn.locks import new_rlock
 from burn.ops import REGISTRY
 from burn.ops.quantized_primitive import is_quantized
 
@@ -57,17 +56,8 @@ Link: TypeAlias = "tuple[Tensor, Link | None, str, tuple[Any, ...]]"
 """Of a view: its root, the link of the view that it was made of, if it was none of the root itself,
 and the op that made it. Views of views share their links."""
 
-_lock = threading.RLock()
+_lock = new_rlock()
 """Held while a write reads, computes and rebinds."""
-
-
-def _after_fork() -> None:
-    global _lock  # noqa: PLW0603 — another thread of the parent may have held it
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):  # POSIX
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 class Views:

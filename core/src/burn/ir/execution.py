@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import functools
 import math
-import threading
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,7 @@ from burn.errors import BurnError
 from burn.ir._operands import promoted_dtype, tensors_among
 from burn.ir.graph import Drop, GraphIr, OperationIr, ScalarIr, Status, TensorIr
 from burn.ir.host_number import HostNumber
+from burn.locks import new_lock
 from burn.ops import REGISTRY, OpTable, Tag, observing
 from burn.ops.source import PROGRAM
 from burn.ops.table import specialized
@@ -46,7 +46,7 @@ class Execution:
 
     def __init__(self, graph: GraphIr, table: OpTable, *, specializes: bool = True) -> None:
         self._specializes = specializes
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self.graph = graph
         self.table = table
         self._names: dict[str, Any] = {"inf": math.inf, "nan": math.nan}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from burn.devices import AUTODIFF, before_compilation, running_trace
 from burn.errors import ArgumentError, AutodiffError
 from burn.functions.assignment import make_leaf
+from burn.locks import new_rlock
 from burn.nn._slots import (
     STATE,
     Slot,
@@ -46,17 +45,8 @@ __all__ = [
 generation: Final = [1]
 """Its item changes when an attribute of any module is set that may bring new parameters."""
 
-_lock = threading.RLock()
+_lock = new_rlock()
 """Held while tensors become leaves."""
-
-
-def _after_fork() -> None:
-    global _lock  # noqa: PLW0603 — another thread of the parent may have held it
-    _lock = threading.RLock()
-
-
-if hasattr(os, "register_at_fork"):  # POSIX
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 @dataclass(slots=True)

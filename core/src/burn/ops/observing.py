@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from burn.locks import new_rlock
 from burn.ops.op import REGISTRY
 from burn.ops.signature import Meta
 from burn.ops.source import source_line
@@ -133,7 +134,7 @@ class _Thread(threading.local):
 
 
 _thread: Final = _Thread()
-_lock: Final = threading.RLock()
+_lock: Final = new_rlock()
 _tables: Final[list[weakref.ref[OpTable]]] = []
 _observers: tuple[Observer, ...] = ()
 _synchronizes = False

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Final, Generic, TypeVar
 
 from burn.errors import ArgumentError, PluginError
+from burn.locks import new_lock
 from burn.plugins._streams import kept_open
 
 __all__ = ["VARIABLE", "Attempt", "OverdueError", "time_limit"]
@@ -84,7 +85,7 @@ class Attempt(Generic[_T]):
     def __init__(self, work: Callable[[], _T], name: str) -> None:
         self._work = work
         self._name = name
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._done = threading.Event()
         self._started: float | None = None
         self._thread: threading.Thread | None = None

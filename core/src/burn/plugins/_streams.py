@@ -10,6 +10,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from burn.locks import new_lock
+
 __all__ = ["kept_open"]
 
 _log = logging.getLogger("burn")
@@ -76,7 +78,7 @@ class _Guard:
     """The standard streams as they were before the first of the plugins that run now."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._count = 0
         self._hidden: list[tuple[Any, str]] = []
         self._copies: dict[int, int] = {}

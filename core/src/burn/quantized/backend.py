@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 from burn.backend.decorator import Decorator
+from burn.locks import new_lock
 from burn.ops.quantized_primitive import QuantizedPrimitive, is_quantized, of_parts
 from burn.ops.table import resolve_below
 from burn.quant_scheme import QuantConfig
@@ -43,7 +43,7 @@ class Quantized(Decorator):
         super().__init__(below)
         self.config = config or QuantConfig()
         self._tables: dict[tuple[DeviceId, bool], QuantizedTable] = {}
-        self._lock = threading.Lock()
+        self._lock = new_lock()
 
     def name(self, device: DeviceId) -> str:
         """``quantized<cpu>`` for the backend ``cpu``."""

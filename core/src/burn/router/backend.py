@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from burn.backend.decorator import FoundByName, found_by_name
 from burn.dtype import DType, DTypeUsage
 from burn.errors import ExportError, OperandTypeError
 from burn.ir import Status, TensorIr
+from burn.locks import new_rlock
 from burn.ops import REGISTRY
 from burn.router.table import RouterTable
 from burn.router.tensor import RouterTensor
@@ -41,7 +41,7 @@ class RouterBackend(FoundByName, Backend):  # type: ignore[misc]  # Any as a bas
         self.channel = channel
         self._clients: dict[DeviceId, RunnerClient] = {}
         self._tables: dict[DeviceId, RouterTable] = {}
-        self._lock = threading.RLock()
+        self._lock = new_rlock()
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         if name in REGISTRY:

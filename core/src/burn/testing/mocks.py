@@ -23,6 +23,7 @@ from burn.backend.dlpack import HOST
 from burn.device_id import DeviceId
 from burn.dtype import DType, DTypeUsage
 from burn.errors import DTypeError, ExecutionError
+from burn.locks import new_rlock
 from burn.ops import REGISTRY, Op
 from burn.plugins import BackendSpec, DeviceInfo
 from burn.tensor_data import TensorData
@@ -433,7 +434,7 @@ class _Unit:
     def __init__(self, name: str, like: MockDevice) -> None:
         self.name = name
         self.like = like
-        self._lock = threading.RLock()  # memory may be released while some is claimed
+        self._lock = new_rlock()  # memory may be released while some is claimed
         self._is_busy = False
         self._used = 0
         self._blocks: set[int] = set()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +18,7 @@ from burn.functions.common import dispatch
 from burn.functions.views import has_views, rebind, root_of
 from burn.generator import reserve
 from burn.ir import Execution, GraphIr
+from burn.locks import new_lock
 from burn.ops.quantized_primitive import of_parts
 from burn.ops.quiet import is_busy
 from burn.quant_scheme import QuantScheme
@@ -335,7 +335,7 @@ class _Pull:
         self._backward = backward
         self._device = device
         self._executable: Any = None
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         types = [recorded.outputs[index].tensor_type for index in backward.outputs]
         shapes = [recorded.graph.outputs[index].shape for index in backward.outputs]
         self.outputs = list(zip(shapes, types, strict=True))

@@ -16,6 +16,7 @@ from numba.extending import intrinsic
 
 from burn_cpu.compiled_cache import KernelCache
 from burn_cpu.constants import EXP_COEFFICIENTS
+from burn_cpu.forking import hold_compilers_at_fork
 
 __all__ = [
     "CHUNK_ELEMENTS",
@@ -30,6 +31,8 @@ __all__ = [
     "float32",
     "literal_intrinsic",
 ]
+
+hold_compilers_at_fork()
 
 _Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 

@@ -19,6 +19,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from burn.plugin_api import DiskCache, Kernel, Serial
+from burn_cpu.forking import hold_compilers_at_fork
 from burn_cpu.llvm_functions import LIBRARY
 from burn_cpu.llvm_writer import LlvmWriter
 from burn_cpu.threads import product_functions
@@ -159,6 +160,7 @@ class Machine:
     """
 
     def __init__(self) -> None:
+        hold_compilers_at_fork()
         llvm.initialize_native_target()
         llvm.initialize_native_asmprinter()
         llvm.initialize_native_asmparser()

@@ -15,12 +15,13 @@ import ctypes
 import functools
 import itertools
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
 import numpy as np
+
+from burn.plugin_api import new_lock
 
 __all__ = [
     "in_parallel",
@@ -45,7 +46,7 @@ class _Blas:
     """The number of threads of the BLAS that NumPy uses."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = new_lock()
         self.users = 0
         self.saved = 1
         self.get: Callable[[], int] | None = None
@@ -93,7 +94,6 @@ class _Blas:
 
     def forget_users(self) -> None:
         """After a fork: the users of `single_threaded` are threads of the parent process."""
-        self.lock = threading.Lock()
         if self.users:
             self.users = 0
             self.set(self.saved)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from burn.plugin_api import (
     Primitive,
     TensorData,
     is_implemented,
+    new_lock,
 )
 from burn_torch.activation import ActivationOps
 from burn_torch.arithmetic import ArithmeticOps, elementwise_functions
@@ -90,7 +90,7 @@ class TorchBackend(
         self.convolutions = Precision(library, "conv")
         self.recurrences = Precision(library, "rnn")
         self._devices = {device: self}
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         for name, function in elementwise_functions().items():
             if not is_implemented(getattr(type(self), name, None)):
                 setattr(self, name, function)

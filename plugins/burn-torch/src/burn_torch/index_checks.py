@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import torch
 
-from burn.plugin_api import CheckedOps, index_error
+from burn.plugin_api import CheckedOps, index_error, new_lock
 
 __all__ = ["CapturedChecks", "IndexChecks", "as_int64", "checked"]
 
@@ -39,7 +39,7 @@ class IndexChecks:
         self._checked = CheckedOps()
         self.named = self._checked.named
         """`Backend.named`: runs an op under its name."""
-        self._lock = threading.Lock()
+        self._lock = new_lock()
         self._bounds: list[Tensor] = []
         """The smallest and the largest index of each recent call."""
         self._stacked_bounds: list[Tensor] = []

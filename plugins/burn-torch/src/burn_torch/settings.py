@@ -9,16 +9,17 @@ is set to.
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import torch
 
+from burn.plugin_api import new_rlock
+
 __all__ = ["Precision", "any_order", "without_autocast"]
 
 _EXACT_SETTINGS: Final = ("ieee", "none")
-_lock: Final = threading.RLock()
+_lock: Final = new_rlock()
 _get: Any = getattr(torch._C, "_get_fp32_precision_getter", None)
 _set: Any = getattr(torch._C, "_set_fp32_precision_setter", None)
 _BEFORE_2_9: Final[dict[tuple[str, str], tuple[str, str]]] = {
