@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from burn_opencl.failures import memory_error
+from burn_opencl.leases import Lease, Leases
 
 if TYPE_CHECKING:
     from burn.plugin_api import DType, Shape, Slices
@@ -29,27 +30,23 @@ class Memory:
     The commands of its next owner come later in the same queue, so none of them has to wait.
     """
 
-    __slots__ = ("handle", "pool", "size")
+    __slots__ = ("__weakref__", "handle", "size")
 
-    def __init__(self, handle: Any, size: int, pool: Pool) -> None:
+    def __init__(self, handle: Any, size: int) -> None:
         self.handle = handle
         self.size = size
-        self.pool = pool
-
-    def __del__(self) -> None:
-        self.pool.give_back(self.handle, self.size)
 
 
 class Pool:
     """Free memory of a device, by its size.
 
-    Finalizers may run at any point of any thread, so they take no lock: appending to a deque is
-    atomic.
+    Pieces come back at any point of any thread, by no Python code; see `Leases`.
     """
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._free: dict[int, deque[Any]] = {}
+        self._free: dict[int, deque[Lease[Any]]] = {}
+        self._leases: Leases[Any] = Leases()
         self._lock = threading.Lock()
         self.held = 0
         """Bytes that were allocated on the device, in use or free."""
@@ -66,12 +63,14 @@ class Pool:
         """
         size = piece_size(size)
         free = self._free.get(size)
-        if free:
-            try:
-                return Memory(free.pop(), size, self)
-            except IndexError:
-                pass  # another thread took the last one
-        return Memory(self._allocated(size), size, self)
+        if free is None:
+            free = self._free.setdefault(size, deque())
+        handle = self._leases.taken(free) if free else None
+        if handle is None:
+            handle = self._allocated(size)
+        memory = Memory(handle, size)
+        self._leases.lend(memory, handle, free)
+        return memory
 
     def _allocated(self, size: int) -> Any:
         runtime = self._runtime
@@ -87,22 +86,11 @@ class Pool:
                         return handle
         raise memory_error(runtime.name, size, self.held, runtime.memory_size)
 
-    def give_back(self, handle: Any, size: int) -> None:
-        """Keep a piece for the next allocation of its size."""
-        free = self._free.get(size)
-        if free is None:
-            free = self._free.setdefault(size, deque())
-        free.append(handle)
-
     def release(self) -> None:
         """Free the pieces that are not in use, once the queue is empty."""
         self._runtime.finish()
         for size, free in list(self._free.items()):
-            while free:
-                try:
-                    handle = free.pop()
-                except IndexError:
-                    break
+            while (handle := self._leases.taken(free)) is not None:
                 self._runtime.release(handle)
                 with self._lock:
                     self.held -= size

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn_opencl.buffers import piece_size
+from burn_opencl.leases import Lease, Leases
 
 if TYPE_CHECKING:
     from burn_opencl.runtime import Runtime
@@ -34,14 +35,8 @@ class Pinned(np.ndarray[Any, Any]):
 class _Piece:
     """Pinned memory, which becomes free with the last array in it."""
 
-    def __init__(self, holder: Any, values: Array, free: deque[tuple[Any, Array]]) -> None:
-        self._holder = holder
-        self._values = values
-        self._free = free
+    def __init__(self, values: Array) -> None:
         self.__array_interface__ = values.__array_interface__
-
-    def __del__(self) -> None:
-        self._free.append((self._holder, self._values))
 
 
 class Uploads:
@@ -59,7 +54,8 @@ class Uploads:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._lock = threading.Lock()
-        self._free: dict[int, deque[tuple[Any, Array]]] = {}
+        self._free: dict[int, deque[Lease[tuple[Any, Array]]]] = {}
+        self._leases: Leases[tuple[Any, Array]] = Leases()
         self._pending: deque[tuple[Any, int]] = deque()
         self._bytes = 0
 
@@ -69,13 +65,12 @@ class Uploads:
             return values
         size = piece_size(values.nbytes)
         free = self._free.setdefault(size, deque())
-        try:
-            found: tuple[Any, Array] | None = free.pop()
-        except IndexError:
-            found = self._runtime.pinned(size)
+        found = self._leases.taken(free) or self._runtime.pinned(size)
         if found is None:
             return values
-        flat = np.asarray(_Piece(*found, free))[: values.nbytes]
+        piece = _Piece(found[1])
+        self._leases.lend(piece, found, free)
+        flat = np.asarray(piece)[: values.nbytes]
         result = flat.view(values.dtype).reshape(values.shape).view(Pinned)
         result[...] = values
         result.flags.writeable = False
@@ -118,4 +113,5 @@ class Uploads:
         with self._lock:
             self._settle(0)
         for free in list(self._free.values()):
-            free.clear()
+            while self._leases.taken(free) is not None:
+                pass
