@@ -107,6 +107,47 @@ def test_the_first_index_error_is_the_one_that_opencl_reports():
 
 
 @on_each_device
+def test_a_call_that_raises_for_values_has_written_nothing(device):
+    count = burn.zeros(3, device=device)
+
+    @burn.compile
+    def function(matrix, right):
+        count[...] = count + 1
+        return burn.linalg.cholesky_solve(right, matrix)
+
+    right = burn.ones((3, 1), device=device)
+    for _ in range(CALLS):
+        function(burn.eye(3, device=device), right)
+    with pytest.raises(burn.ExecutionError, match="singular"):
+        function(burn.zeros((3, 3), device=device), right)
+    assert count.tolist() == [float(CALLS)] * 3
+
+
+@on_each_device
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda table, index: F.embedding(table[:, :0], index),
+        lambda table, index: burn.sum(burn.take(table[:, :0], index, axis=0)),
+        lambda table, index: (burn.take(table, index, axis=0), table + 1)[1],
+        lambda table, index: burn.zeros_like(burn.take(table, index, axis=0)),
+    ],
+    ids=["no columns", "sum of none", "unused", "shape alone"],
+)
+def test_an_index_is_checked_though_no_value_is_read(device, function):
+    compiled = burn.compile(function)
+    table, wrong = burn.ones((2, 3), device=device), burn.asarray([2], device=device)
+
+    def finish(call):
+        call(table, wrong)
+        burn.Device(device).sync()
+
+    for call in (function, compiled, compiled):
+        with pytest.raises(burn.OutOfRangeError, match="index 2 is out of range"):
+            finish(call)
+
+
+@on_each_device
 def test_a_wrong_call_after_right_ones_is_refused_as_without_compile(device):
     def function(x, y):
         return x @ y

@@ -175,15 +175,33 @@ def test_an_operation_with_one_output_that_is_used_stays():
     assert calls(dead_code(graph)) == ["qr"]
 
 
-def test_an_unused_read_at_indices_goes_though_it_may_raise():
+def test_what_may_raise_stays_though_nothing_uses_it():
     graph = parsed("""
-        input %0: float32[3]
+        input %0: float32[3, 3]
         input %1: int64[2]
-        %2: float32[2] = select(%0, %1, axis=0)
-        %3: float32[3] = exp(%0)
-        output %3
+        %2: float32[2, 3] = select(%0, %1, axis=0)
+        %3: float32[3, 3] = inv(%0)
+        %4: float32[3, 3] = exp(%0)
+        output %4
     """)
-    assert calls(dead_code(graph)) == ["exp"]
+    assert calls(dead_code(graph)) == ["select", "inv", "exp"]
+
+
+def test_an_unused_read_at_indices_goes_where_a_later_one_checks_the_same():
+    graph = parsed("""
+        input %0: float32[2, 2]
+        input %1: int64[2]
+        input %2: float32[2]
+        %3: float32[2] = cross_entropy(%0, %1, axis=1)
+        %4: float32[2] = cross_entropy(%0, %1, axis=0)
+        %5: float32[2, 2] = cross_entropy_grad(%0, %1, %2, axis=1)
+        output %5
+    """)
+    kept = dead_code(graph).operations
+    assert [(one.name, one.attributes["axis"]) for one in kept] == [
+        ("cross_entropy", 0),
+        ("cross_entropy_grad", 1),
+    ]
 
 
 def test_random_numbers_are_reserved_though_nothing_draws_them():

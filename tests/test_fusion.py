@@ -518,8 +518,9 @@ STEP_AND_CHECK = """
     ("options", "overwrites"),
     [
         ({"checks": True}, False),
-        ({"checks": False}, True),  # the op reports indices when values are read
+        ({"checks": False}, False),
         ({"checks": True, "reports_late": True}, True),
+        ({"checks": False, "reports_late": True}, True),
     ],
 )
 def test_an_input_is_not_overwritten_before_a_step_that_may_raise(options, overwrites):

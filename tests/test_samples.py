@@ -37,6 +37,12 @@ def test_an_elementwise_op_meets_special_floats_in_whole_vector_registers(name):
     )
 
 
+def test_ops_that_refuse_values_say_that_they_may_raise():
+    refusing = {name for name, one in SAMPLES.items() if any(error.in_data for error in one.errors)}
+    assert {"solve_triangular", "embedding"} <= refusing
+    assert {name for name in refusing if not REGISTRY[name].may_raise} == set()
+
+
 def test_long_samples_leave_a_remainder_in_vector_registers_of_every_dtype():
     for dtype in DType.members():
         in_two_registers = 2 * 64 // dtype.itemsize

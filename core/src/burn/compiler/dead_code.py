@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from burn.ir import Drop, GraphIr, OperationIr, tensors_among
+from burn.compiler._rewriting import exact
+from burn.ir import Drop, GraphIr, OperationIr, may_raise, tensors_among
+from burn.ops import REGISTRY, Tag
 
 __all__ = ["dead_code"]
 
@@ -12,9 +15,9 @@ __all__ = ["dead_code"]
 def dead_code(graph: GraphIr) -> GraphIr:
     """The program without operations and constants that no output depends on.
 
-    An operation may go that would raise an error for some values, such as an index that is out of
-    range. The random numbers of an operation that goes are reserved all the same, so that all
-    others stay what they are.
+    An operation that may raise an error for some values stays, such as one that reads at an index
+    that may be out of range, unless another one that stays checks the same. The random numbers of
+    an operation that goes are reserved all the same, so that all others stay what they are.
 
     Parameters
     ----------
@@ -42,9 +45,26 @@ def dead_code(graph: GraphIr) -> GraphIr:
     used = {one.id for one in graph.outputs}
     operations: list[OperationIr] = []
     for operation in reversed(graph.operations):
-        if isinstance(operation, Drop) or all(one.id not in used for one in operation.outputs):
+        if isinstance(operation, Drop):
+            continue
+        is_used = any(one.id in used for one in operation.outputs)
+        if not is_used and not (may_raise(operation) and not _is_repeated(operation, operations)):
             continue
         used.update([one.id for one in tensors_among(operation.inputs)])
         operations.append(operation)
     constants = tuple([one for one in graph.constants if one.tensor.id in used])
     return replace(graph, constants=constants, operations=tuple(operations[::-1]))
+
+
+def _is_repeated(operation: OperationIr, later: Sequence[OperationIr]) -> bool:
+    """Whether a later operation checks the indices of one, as that of its gradient may do."""
+    if Tag.RAISES in REGISTRY[operation.name].tags:
+        return False
+    operands = {one.id for one in tensors_among(operation.inputs)}
+    attributes = {(name, exact(value)) for name, value in operation.attributes.items()}
+    return any(
+        Tag.CHECKS_INDICES in REGISTRY[one.name].tags
+        and operands <= {tensor.id for tensor in tensors_among(one.inputs)}
+        and attributes <= {(name, exact(value)) for name, value in one.attributes.items()}
+        for one in later
+    )

@@ -24,12 +24,12 @@ from burn.compiler.fusion_maps import (
     view_map,
     without_repeats,
 )
-from burn.compiler.fusion_rules import Work, may_raise, operands_of, read_only, rule, shape_of
+from burn.compiler.fusion_rules import Work, operands_of, read_only, rule, shape_of
 from burn.compiler.fusion_tasks import Tasks
 from burn.compiler.memory import in_place
 from burn.compiler.plan import KernelCall, Plan, Step, Target, inputs_of
 from burn.dtype import int32, int64
-from burn.ir import Drop, GraphIr, OperationIr, TensorIr, tensors_among
+from burn.ir import Drop, GraphIr, OperationIr, TensorIr, may_raise, tensors_among
 from burn.ops import REGISTRY, Tag
 from burn.ops.shapes import size
 
@@ -363,12 +363,10 @@ class _Planner(Tasks):
 
     def _may_raise(self, step: Step) -> bool:
         """Whether a step may raise for values."""
-        if self.target.reports_late:
-            return not isinstance(step, KernelCall) and may_raise(step)
         if isinstance(step, KernelCall):
-            return bool(step.checks)
+            return bool(step.checks) and not self.target.reports_late
         if Tag.CHECKS_INDICES in REGISTRY[step.name].tags:
-            return self.target.checks and step.outputs[0].id not in self.checked
+            return not self.target.reports_late and step.outputs[0].id not in self.checked
         return may_raise(step)
 
 

@@ -24,7 +24,6 @@ __all__ = [
     "cost_of",
     "expression_of",
     "host_number",
-    "may_raise",
     "number_for",
     "operand_dtype",
     "operands_of",
@@ -200,21 +199,6 @@ def operands_of(operation: OperationIr) -> Any:
 def read_only(tensor: TensorIr) -> TensorIr:
     """A tensor as what reads it names it."""
     return tensor if tensor.status is Status.READ_ONLY else tensor._replace(status=Status.READ_ONLY)
-
-
-_RAISING: Final = frozenset(["burn.ops.decomposition", "burn.ops.eigenvalues", "burn.ops.inverse"])
-"""Modules of ops that may raise for values that are no indices, such as a singular matrix."""
-
-
-def may_raise(operation: OperationIr) -> bool:
-    """Whether a call may raise for values that are no indices."""
-    definition = REGISTRY[operation.name]
-    return (
-        Tag.DATA_DEPENDENT in definition.tags
-        or definition.host is not None
-        or definition.__module__ in _RAISING
-        or any(one.role is Role.GRAPH for one in definition.attributes.values())
-    )
 
 
 def operand_dtype(operation: OperationIr) -> DType:

@@ -43,7 +43,8 @@ class Generated(Straight):
             definition = REGISTRY[operation.name]
             return _stays(definition) and table.origin(definition) == "native"
 
-        target = Target(self._backend.dialect.dtypes, keeps)
+        reports_late = getattr(self._backend, "named", None) is not None
+        target = Target(self._backend.dialect.dtypes, keeps, reports_late=reports_late)
 
         def wanted(operation: OperationIr) -> bool:
             return not keeps(operation) and not fuses(operation, target)

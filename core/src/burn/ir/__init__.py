@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.ir._operands import infer, promoted_dtype, tensors_among
+from burn.ir._operands import infer, may_raise, promoted_dtype, tensors_among
 from burn.ir.graph import (
     Constant,
     Donation,
@@ -32,6 +32,7 @@ __all__ = [
     "Status",
     "TensorIr",
     "infer",
+    "may_raise",
     "promoted_dtype",
     "tensors_among",
     "with_example_scalars",

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from burn.ir.graph import ScalarIr, TensorIr
+from burn.ir.graph import GraphIr, OperationIr, ScalarIr, TensorIr
 from burn.ir.host_number import HostNumber
-from burn.ops import Meta
+from burn.ops import REGISTRY, Meta
 
 if TYPE_CHECKING:
     from burn.dtype import DType
     from burn.ops import Op
 
-__all__ = ["infer", "metas_of", "promoted_dtype", "tensors_among"]
+__all__ = ["infer", "may_raise", "metas_of", "promoted_dtype", "tensors_among"]
 
 
 def tensors_among(operands: Iterable[Any]) -> Iterator[TensorIr]:
@@ -68,3 +68,13 @@ def promoted_dtype(definition: Op, operands: Iterable[Any]) -> DType | None:
             if operand.__class__ is tuple and operand:
                 return operand[0].dtype  # type: ignore[no-any-return]  # of a TensorIr
     return None
+
+
+def may_raise(operation: OperationIr) -> bool:
+    """Whether values can make an operation raise an error: its op, or one of a program it runs."""
+    return REGISTRY[operation.name].may_raise or any(
+        isinstance(one, OperationIr) and may_raise(one)
+        for value in operation.attributes.values()
+        if isinstance(value, GraphIr)
+        for one in value.operations
+    )

@@ -44,7 +44,7 @@ from burn.ops.table import OpTable
 from burn.tensor_data import TensorData
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.RAISES)
 def cholesky(x: InexactOperand) -> Meta:
     """Lower triangles L with ``L @ conj(L.mT)`` equal to Hermitian, positive definite matrices.
 
@@ -104,7 +104,7 @@ def _(output: Meta, x: Meta) -> int:
     return count * n**3 // 3
 
 
-@op(Tag.COMPUTE_BOUND, outputs=("q", "r"))
+@op(Tag.COMPUTE_BOUND | Tag.RAISES, outputs=("q", "r"))
 def qr(x: InexactOperand, *, complete: Flag = False) -> tuple[Meta, Meta]:
     """Orthonormal columns Q and upper triangles R with ``Q @ R`` equal to the matrices.
 
@@ -176,7 +176,7 @@ def _qr_gradient(
     return _divide_by_transpose(ops, ops.add(g_q, ops.matmul(q, mirrored)), r)
 
 
-@op(Tag.COMPUTE_BOUND, outputs=("u", "s", "vh"))
+@op(Tag.COMPUTE_BOUND | Tag.RAISES, outputs=("u", "s", "vh"))
 def svd(x: InexactOperand, *, full_matrices: Flag) -> tuple[Meta, Meta, Meta]:
     """Singular value decompositions: ``u * s @ vh`` is the matrix, and `s` is real and descending.
 
@@ -263,7 +263,7 @@ def _(outputs: tuple[Meta, Meta, Meta], x: Meta, *, full_matrices: bool) -> int:
     return count * (14 * m * n * n + 8 * n**3)
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.RAISES)
 def svdvals(x: InexactOperand) -> Meta:
     """Singular values of matrices, which are real, the largest first."""
     check_matrix(x)
@@ -292,7 +292,7 @@ def _(output: Meta, x: Meta) -> int:
     return count * (4 * m * n * n - 4 * n**3 // 3)
 
 
-@op(Tag.COMPUTE_BOUND, outputs=("lu", "permutation"))
+@op(Tag.COMPUTE_BOUND | Tag.RAISES, outputs=("lu", "permutation"))
 def lu_decomposition(x: InexactOperand, *, index_dtype: TargetDType) -> tuple[Meta, Meta]:
     """Lower and upper triangles whose product is the matrix with its rows in another order.
 

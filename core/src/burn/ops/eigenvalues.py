@@ -31,7 +31,7 @@ from burn.ops.table import OpTable
 from burn.tensor_data import TensorData
 
 
-@op(Tag.COMPUTE_BOUND, outputs=("eigenvalues", "eigenvectors"))
+@op(Tag.COMPUTE_BOUND | Tag.RAISES, outputs=("eigenvalues", "eigenvectors"))
 def eigh(x: InexactOperand) -> tuple[Meta, Meta]:
     """Eigenvalues of Hermitian matrices, real and ascending, and their eigenvectors as columns.
 
@@ -77,7 +77,7 @@ def _(outputs: tuple[Meta, Meta], x: Meta) -> int:
     return count * 9 * n**3  # Golub and Van Loan, section 8.3
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.RAISES)
 def eigvalsh(x: InexactOperand) -> Meta:
     """Eigenvalues of Hermitian matrices, real and ascending.
 
@@ -108,7 +108,10 @@ def _(output: Meta, x: Meta) -> int:
     return count * 4 * n**3 // 3
 
 
-@op(Tag.COMPUTE_BOUND | Tag.NO_GRADIENT | Tag.UNTRACKED, outputs=("eigenvalues", "eigenvectors"))
+@op(
+    Tag.COMPUTE_BOUND | Tag.NO_GRADIENT | Tag.UNTRACKED | Tag.RAISES,
+    outputs=("eigenvalues", "eigenvectors"),
+)
 def eig(x: InexactOperand) -> tuple[Meta, Meta]:
     """Eigenvalues of square matrices and their eigenvectors as columns, all complex.
 
@@ -136,7 +139,7 @@ def _(outputs: tuple[Meta, Meta], x: Meta) -> int:
     return count * 25 * n**3  # Golub and Van Loan, section 7.5
 
 
-@op(Tag.COMPUTE_BOUND | Tag.NO_GRADIENT | Tag.UNTRACKED)
+@op(Tag.COMPUTE_BOUND | Tag.NO_GRADIENT | Tag.UNTRACKED | Tag.RAISES)
 def eigvals(x: InexactOperand) -> Meta:
     """Eigenvalues of square matrices, complex, in the order in which LAPACK finds them."""
     check_square(x)

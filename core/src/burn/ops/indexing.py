@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from burn.dtype import bool_
 from burn.errors import ShapeError
 from burn.ops.batching import BatchedCall, leading_axes, leading_axes_of
 from burn.ops.op import Context, Tag, op
@@ -130,8 +131,13 @@ select_add.batching(leading_axes_of("x", "value"))
 
 
 def spread(ops: OpTable, indices: Primitive, shape: Sequence[int], axis: int) -> Primitive:
-    """Repeat a 1-d tensor of indices along all other axes of `shape`."""
+    """Repeat a 1-d tensor of indices along all other axes of `shape`.
+
+    Where that leaves none, because another axis has no elements, the indices are checked here.
+    """
     target = check_selection(tuple(shape), tuple(indices.shape), axis)
+    if indices.shape[0] and not size(target):
+        ops.gather(ops.full(shape=(shape[axis],), fill_value=False, dtype=bool_), indices, axis=0)
     column = [1] * len(shape)
     column[axis] = target[axis]
     return ops.expand(ops.reshape(indices, shape=tuple(column)), shape=target)

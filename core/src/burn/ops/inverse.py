@@ -36,7 +36,7 @@ from burn.ops.signature import (
 from burn.ops.table import OpTable
 
 
-@op(Tag.CONTRACTION | Tag.COMPUTE_BOUND)
+@op(Tag.CONTRACTION | Tag.COMPUTE_BOUND | Tag.RAISES)
 def solve(x1: InexactOperand, x2: InexactOperand) -> Meta:
     """The matrices X with ``x1 @ X = x2``; axes before the last two broadcast.
 
@@ -92,7 +92,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return to_first, to_second if ctx.needs[1] else None
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.RAISES)
 def inv(x: InexactOperand) -> Meta:
     """Inverses of square matrices (the last two axes).
 
@@ -124,7 +124,7 @@ def _(output: Meta, x: Meta) -> int:
     return count * 2 * n**3  # half of the right side of the first system is 0
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.RAISES)
 def det(x: InexactOperand) -> Meta:
     """Determinants of square matrices (the last two axes). That of an empty one is 1."""
     check_square(x)
@@ -150,7 +150,7 @@ def _(output: Meta, x: Meta) -> int:
     return count * _triangles(n)
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.RAISES)
 def cofactors(x: FloatOperand) -> Meta:
     """Slope of the determinant by each element; also of singular matrices.
 
@@ -194,7 +194,7 @@ def _(output: Meta, x: Meta) -> int:
     return count * (21 * n**3 + 2 * _triangles(n) + n * n + 2 * n**3)
 
 
-@op(Tag.COMPUTE_BOUND, outputs=("sign", "logabsdet"))
+@op(Tag.COMPUTE_BOUND | Tag.RAISES, outputs=("sign", "logabsdet"))
 def slogdet(x: InexactOperand) -> tuple[Meta, Meta]:
     """Signs of determinants, and logarithms of their magnitudes; 0 and -inf of singular ones.
 
@@ -227,7 +227,7 @@ def _(outputs: tuple[Meta, Meta], x: Meta) -> int:
     return count * _triangles(n)
 
 
-@op(Tag.COMPUTE_BOUND)
+@op(Tag.COMPUTE_BOUND | Tag.RAISES)
 def pinv(x: InexactOperand, *, rtol: Number) -> Meta:
     """Inverses of Moore and Penrose of matrices (the last two axes).
 

@@ -90,6 +90,9 @@ class Tag(enum.Flag):
     CHECKS_INDICES = enum.auto()
     """An operand holds indices that may be out of range; an asynchronous device finds out late."""
 
+    RAISES = enum.auto()
+    """Other values of operands make it raise an error, such as a singular matrix."""
+
     NONE = 0
 
 
@@ -216,6 +219,15 @@ class Op:
     def is_required(self) -> bool:
         """Whether a backend must bring it."""
         return self.default is None and self.host is None
+
+    @property
+    def may_raise(self) -> bool:
+        """Whether values of operands can make it raise an error, those that are indices included.
+
+        What a program is to overwrite stays until such an op has run, and one whose outputs nothing
+        uses runs all the same. An op that runs programs may raise if one of their operations may.
+        """
+        return bool(self.tags & (Tag.RAISES | Tag.CHECKS_INDICES | Tag.DATA_DEPENDENT))
 
     @property
     def needs_arithmetic(self) -> bool:

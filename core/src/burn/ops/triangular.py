@@ -12,7 +12,7 @@ from burn.ops.signature import Cotangent, Flag, Gradients, InexactOperand, Meta,
 from burn.ops.table import OpTable
 
 
-@op(Tag.CONTRACTION | Tag.COMPUTE_BOUND)
+@op(Tag.CONTRACTION | Tag.COMPUTE_BOUND | Tag.RAISES)
 def solve_triangular(
     x1: InexactOperand, x2: InexactOperand, *, upper: Flag, unit_diagonal: Flag = False
 ) -> Meta:

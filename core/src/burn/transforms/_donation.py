@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from burn.functions.common import dispatch
 from burn.functions.views import has_views
-from burn.ir import Donation, GraphIr, OperationIr, ScalarIr
+from burn.ir import Donation, GraphIr, OperationIr, ScalarIr, may_raise
 from burn.ops import REGISTRY, Tag, observing
 from burn.transforms._code import Code, Given
 
@@ -21,30 +21,6 @@ if TYPE_CHECKING:
     from burn.transforms._compiling import Recorded
 
 __all__ = ["Donors", "with_donations"]
-
-_RAISES: Final = frozenset(
-    {
-        "cholesky",
-        "cofactors",
-        "cond",
-        "det",
-        "eig",
-        "eigh",
-        "eigvals",
-        "eigvalsh",
-        "inv",
-        "lu_decomposition",
-        "pinv",
-        "qr",
-        "scan",
-        "slogdet",
-        "solve",
-        "svd",
-        "svdvals",
-        "while_loop",
-    }
-)
-"""Ops that may raise an error of values, or run programs that may, beside those with indices."""
 
 _CALLS: Final = 4
 """Calls after which it is known whether an executable uses the memory that it may overwrite."""
@@ -108,10 +84,9 @@ def _made_before_an_error(graph: GraphIr) -> set[int]:
     last = 0
     operations = [one for one in graph.operations if isinstance(one, OperationIr)]
     for index, operation in enumerate(operations):
-        if operation.name in _RAISES:
-            last = len(operations)
-        elif Tag.CHECKS_INDICES in REGISTRY[operation.name].tags:
-            last = max(last, index)
+        if may_raise(operation):
+            is_of_indices = Tag.CHECKS_INDICES in REGISTRY[operation.name].tags
+            last = max(last, index if is_of_indices else len(operations))
     return {output.id for operation in operations[:last] for output in operation.outputs}
 
 

@@ -74,6 +74,9 @@ class IndexingOps(CudaOps):
         """One thread for each element of the result."""
         _check_vector(indices)
         shape = (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :])
+        if 0 in shape:  # a kernel checks the index of each element
+            result: Array = self.ops.decomposed("select", x, indices, axis=axis)
+            return result
         return self._gather("select", x, indices, axis, shape)
 
     def _gather(self, op: str, x: Array, indices: Array, axis: int, shape: Shape) -> Array:
@@ -104,7 +107,7 @@ class IndexingOps(CudaOps):
 
     def embedding(self, weight: Array, indices: Array) -> Array:
         """One thread for each element of the result."""
-        if len(weight.shape) != 2:
+        if len(weight.shape) != 2 or not weight.shape[1]:
             result: Array = self.ops.decomposed("embedding", weight, indices)
             return result
         launcher = self.launcher
@@ -124,7 +127,7 @@ class IndexingOps(CudaOps):
         """Atomic additions to zeros."""
         launcher = self.launcher
         dtype = launcher.dtypes[g.dtype]
-        if not g.shape or g.shape[:-1] != indices.shape or not dtype.is_float:
+        if not g.size or g.shape[:-1] != indices.shape or not dtype.is_float:
             result: Array = self.ops.decomposed("embedding_grad", g, indices, count=count)
             return result
         length = g.shape[-1]
@@ -150,6 +153,9 @@ class IndexingOps(CudaOps):
     def select_add(self, x: Array, indices: Array, value: Array, *, axis: int) -> Array:
         """Atomic additions."""
         _check_selection(x, indices, value, axis)
+        if not value.size:  # a kernel checks the index of each element
+            result: Array = self.ops.decomposed("select_add", x, indices, value, axis=axis)
+            return result
         return self._update("select_add", x, indices, value, axis, "add")
 
     def scatter(self, x: Array, indices: Array, value: Array, *, axis: int, update: str) -> Array:
@@ -162,6 +168,11 @@ class IndexingOps(CudaOps):
     ) -> Array:
         """Atomic updates."""
         _check_selection(x, indices, value, axis)
+        if not value.size:  # as in select_add
+            result: Array = self.ops.decomposed(
+                "select_assign", x, indices, value, axis=axis, update=update
+            )
+            return result
         return self._update("select_assign", x, indices, value, axis, update)
 
     def _update(

@@ -37,6 +37,9 @@ class IndexingOps(ElementwiseOps, LayoutOps):
         check_axis(x, axis)
         _check_vector(indices)
         shape = (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :])
+        if 0 in shape:  # a kernel checks the index of each element
+            result: Buffer = self.ops.decomposed("select", x, indices, axis=axis)
+            return result
         return self._read("select", x, indices, axis, shape)
 
     def _read(self, op: str, x: Buffer, indices: Buffer, axis: int, shape: Shape) -> Buffer:
@@ -77,12 +80,20 @@ class IndexingOps(ElementwiseOps, LayoutOps):
 
     def select_add(self, x: Buffer, indices: Buffer, value: Buffer, *, axis: int) -> Buffer:
         """Updates of an element take effect in order, so sums are reproducible."""
+        if not value.size:  # a kernel checks the index of each element
+            result: Buffer = self.ops.decomposed("select_add", x, indices, value, axis=axis)
+            return result
         return self._updated("select_add", x, indices, value, axis, "add")
 
     def select_assign(
         self, x: Buffer, indices: Buffer, value: Buffer, *, axis: int, update: str
     ) -> Buffer:
         """Updates of an element take effect in order."""
+        if not value.size:  # as in select_add
+            result: Buffer = self.ops.decomposed(
+                "select_assign", x, indices, value, axis=axis, update=update
+            )
+            return result
         return self._updated("select_assign", x, indices, value, axis, update)
 
     def _updated(

@@ -66,6 +66,8 @@ class IndexingOps(TorchOps):
         expected = (*x.shape[:axis], indices.shape[0], *x.shape[axis + 1 :])
         if value.shape != expected:
             raise ValueError(f"a value of shape {value.shape} where {expected} is needed")
+        if not value.numel():  # torch checks no index then
+            return self.decomposed("select_add", x, indices, value, axis=axis)
         dtype = x.dtype
         if dtype in HALF_FLOATS:
             x, value = x.to(torch.float32), value.to(torch.float32)

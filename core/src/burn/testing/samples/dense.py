@@ -163,6 +163,7 @@ def _linear_grad(x: Array, g: Array, *, transposed: bool = False) -> tuple[Array
         error("index -1", OutOfRangeError, floats(4, 3), np.array([2, -1]), in_data=True),
         error("index -n", OutOfRangeError, floats(4, 3), np.array([[-4]]), in_data=True),
         error("index -n-1", OutOfRangeError, floats(4, 3), np.array([-5]), in_data=True),
+        error("index n of empty rows", OutOfRangeError, floats(3, 0), np.array([3]), in_data=True),
     ],
     exact=True,
 )
@@ -207,6 +208,14 @@ def _embedding_grad_terms(g: Array, indices: Array, *, count: int) -> tuple[int,
         error("index n", OutOfRangeError, floats(2, 3), np.array([0, 4]), count=4, in_data=True),
         error("index -1", OutOfRangeError, floats(2, 3), np.array([2, -1]), count=4, in_data=True),
         error("index -n", OutOfRangeError, floats(1, 3), np.array([-4]), count=4, in_data=True),
+        error(
+            "index n of empty rows",
+            OutOfRangeError,
+            floats(1, 0),
+            np.array([4]),
+            count=4,
+            in_data=True,
+        ),
     ],
     terms=_embedding_grad_terms,
 )

@@ -327,6 +327,16 @@ def _select_samples(update: str) -> list[Sample]:
             update="max",
             in_data=True,
         ),
+        error(
+            "index n of empty rows",
+            OutOfRangeError,
+            floats(3, 0),
+            np.array([3]),
+            floats(1, 0),
+            axis=0,
+            update="assign",
+            in_data=True,
+        ),
     ],
 )
 def _(x: Array, indices: Array, value: Array, *, axis: int, update: str) -> Array:
@@ -365,6 +375,9 @@ _PAIRS: Final = np.array([[[0, 1], [2, -1]], [[-3, 1], [1, 0]], [[2, 3], [2, 3]]
         error("index n before", OutOfRangeError, floats(3, 4), np.array([[3, -4]]), in_data=True),
         error("index -n-1", OutOfRangeError, floats(3, 4), np.array([[1, -5]]), in_data=True),
         error("in nothing", OutOfRangeError, floats(0, 4), np.array([[0, 0]]), in_data=True),
+        error(
+            "index n of empty rows", OutOfRangeError, floats(3, 0), np.array([[3]]), in_data=True
+        ),
     ],
     exact=True,
 )
@@ -428,6 +441,15 @@ _ND_ERRORS: Final[list[ErrorSample]] = [
         floats(3, 4),
         np.array([[2, 4]]),
         floats(1),
+        update="assign",
+        in_data=True,
+    ),
+    error(
+        "index n of empty rows",
+        OutOfRangeError,
+        floats(3, 0),
+        np.array([[3]]),
+        floats(1, 0),
         update="assign",
         in_data=True,
     ),

@@ -7,7 +7,11 @@ from typing import Final
 
 from burn.testing._batching import batched_dtypes
 from burn.testing._check import Check
-from burn.testing._programs import check_program, check_refused_program
+from burn.testing._programs import (
+    check_program,
+    check_refused_program,
+    check_unchanged_after_error,
+)
 from burn.testing.op_samples import OpSamples
 from burn.testing.subject import Subject
 from burn.testing.suites.suite import Suite, named_check
@@ -45,6 +49,19 @@ def _programs(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
                 samples,
                 refused,
                 is_quick=refused.in_data,
+            )
+        in_data = [one for one in samples.errors if one.in_data]
+        for refused in in_data:
+            yield named_check(
+                subject,
+                "programs",
+                name,
+                None,
+                f"{refused.note}, nothing written",
+                check_unchanged_after_error,
+                samples,
+                refused,
+                is_quick=refused is in_data[0],
             )
 
 
