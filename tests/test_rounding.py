@@ -105,6 +105,61 @@ def test_gradients_of_a_compiled_function_have_the_bits_of_the_function():
     assert np.array_equal(*found)
 
 
+# Random functions.
+
+
+STEPS = [
+    lambda p, q, k: p + q,
+    lambda p, q, k: p - q,
+    lambda p, q, k: p * q,
+    lambda p, q, k: p / q,
+    lambda p, q, k: p * k + q,
+    lambda p, q, k: k - p * q,
+    lambda p, q, k: p / k,
+    lambda p, q, k: -p * q + p,
+    lambda p, q, k: burn.sqrt(burn.abs(p)),
+    lambda p, q, k: burn.where(p > q, p, q * k),
+    lambda p, q, k: p / burn.max(burn.abs(p)),
+    lambda p, q, k: (p * q) / burn.max(p * q, axis=-1, keepdims=True),
+    lambda p, q, k: (p - q) - burn.min(p - q, axis=0, keepdims=True),
+    lambda p, q, k: burn.floor(p * k) + q,
+    lambda p, q, k: burn.round(p * q) - k,
+    lambda p, q, k: burn.square(p) - burn.reciprocal(q),
+]
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("opencl", marks=pytest.mark.exhaustive)])
+def test_random_arithmetic_has_the_bits_of_the_function(device, everything):
+    if not burn.Device.enumerate(device):
+        pytest.skip(f"there is no device {device}")
+    for seed in range(40 if everything else 6):
+        generator = np.random.default_rng(seed)
+        rows, columns, count = generator.integers([1, 1, 3], [40, 80, 18])
+        steps = [
+            (*generator.integers(0, [len(STEPS), 1000, 1000]), generator.normal())
+            for _ in range(count)
+        ]
+
+        def function(*given, steps=steps):
+            values = list(given)
+            for step, first, second, number in steps:
+                operands = values[first % len(values)], values[second % len(values)]
+                values.append(STEPS[step](*operands, float(number)))
+            return values[len(given) :]
+
+        shapes = [(rows, columns), (rows, columns), (columns,), (rows, 1)]
+        dtype = ("float32", "float64")[seed % 2]
+        given = [
+            burn.asarray(generator.normal(size=shape).astype(dtype), device=device)
+            for shape in shapes
+        ]
+        pairs = zip(burn.compile(function)(*given), function(*given), strict=True)
+        for number, (found, expected) in enumerate(pairs):
+            np.testing.assert_array_equal(
+                found.numpy(), expected.numpy(), err_msg=f"seed {seed}, step {number}"
+            )
+
+
 # Kernels.
 
 
