@@ -19,7 +19,7 @@ from burn.backend import Backend, is_implemented
 from burn.cli.required_methods import RequiredMethod, required_methods
 from burn.dtype import DType, Kind
 from burn.ops import REGISTRY, Op, Operand, Tag
-from burn.testing import SAMPLES
+from burn.testing import SAMPLES, OpSamples
 
 KIND_NAMES = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex"}
 
@@ -106,8 +106,12 @@ _CONVENTIONS = """What is true of all of them:
 - **Results.** A result has the dtype of the operands, unless the operation says otherwise:
   comparisons give bool, and an attribute `dtype` (a [`DType`](../reference/tensor.md)) is what
   comes out. Functions of floats give NaN and infinities where IEEE 754 does, and never raise. The
-  sign of a zero is that of IEEE 754 where elements are moved, chosen, rounded or multiplied, and
-  free in other results; the sign of a NaN is free.
+  sign of a zero is that of IEEE 754 and of the array API standard where the operation says "zeros
+  with their sign", and free in other results; the sign of a NaN is free.
+- **Outputs.** An operation with one output returns it, one with several a tuple. Outputs that are
+  lists are flat in the tuple, one output after the other: `adam_step` of two parameters returns
+  `(parameter, parameter, first moment, first moment, second moment, second moment)`. No required
+  operation has several.
 - **Memory.** An operand is never written to. A result may share memory with an operand, as long as
   neither is ever written to. Operands come in any layout that methods of the backend produce.
 - **Shapes.** A tensor may have no axes (one element), or an axis of length 0 (no elements).
@@ -143,6 +147,7 @@ def _required(method: RequiredMethod) -> Iterator[str]:
     samples = SAMPLES[method.name]
     notes = [_DTYPE.sub(" to each dtype", one.note) for one in samples.samples]
     yield f"The kit tries: {_listed(note for note in notes if not note.startswith('complex'))}.\n"
+    yield f"Compared with the reference: {_comparison(samples)}.\n"
     errors = [one for one in samples.errors if not one.lenient]
     if errors:
         refused = (f"{one.note} (`{one.expected.__name__}`)" for one in errors)
@@ -150,6 +155,13 @@ def _required(method: RequiredMethod) -> Iterator[str]:
 
 
 _DTYPE = re.compile(rf" to ({'|'.join(dtype.name for dtype in DType.members())})$")
+
+
+def _comparison(samples: OpSamples) -> str:
+    """How the kit compares results with those of the reference."""
+    if samples.exact or Tag.VIEW in samples.op.tags:
+        return "equal numbers, zeros with their sign"
+    return "floats within tolerances" + ", zeros with their sign" * samples.signed_zeros
 
 
 def _listed(notes: Iterable[str]) -> str:
@@ -212,6 +224,9 @@ def _op(definition: Op) -> Iterator[str]:
     yield f"```py\n{definition.name}({', '.join(names)}) -> {outputs}\n```\n"
     yield markdown(definition.__doc__) + "\n"
     yield from _operands(definition)
+    operands = definition.operands
+    if any(operands[name].is_list for name in definition.outputs if name in operands):
+        yield "The outputs are lists, flat in one tuple: all of the first, then all of the next.\n"
     yield f"*{_origin(definition)}; {_gradient(definition)}.*\n"
 
 

@@ -160,6 +160,18 @@ def test_without_devices_it_says_what_to_install(run_burn):
     assert "restricted by BURN_PLUGINS=" in result.stdout
 
 
+def test_where_all_is_broken_the_causes_stand_there_and_no_other_backend(
+    run_burn, run_python, install
+):
+    path = install("broken", BROKEN)
+    result = run_burn("devices", "-v", PYTHONPATH=path, BURN_PLUGINS="broken")
+    assert result.stdout.startswith(f"No devices.\nbroken: broken of burn-broken 1.2: {REASON}\n")
+    assert "Install a backend" not in result.stdout
+    program = "import burn; burn.ones(1)"
+    error = run_python("-c", program, PYTHONPATH=path, BURN_PLUGINS="broken").stderr
+    assert error.index(REASON) < error.index("Install a backend")
+
+
 @pytest.mark.parametrize("width", [24, 40, 60, 80, 140])
 def test_everything_keeps_to_the_width_and_nothing_is_cut(width):
     hardware = " ".join(f"word{number}" for number in range(20))

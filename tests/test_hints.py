@@ -1,6 +1,7 @@
 """Hints of errors name what there is."""
 
 import ast
+import re
 from pathlib import Path
 
 import burn
@@ -56,6 +57,15 @@ def test_ahint_names_only_what_there_is():
         if name not in ELSEWHERE
     ]
     assert found == []
+
+
+def test_every_suggestion_of_a_name_is_made_by_one_function():
+    users = [
+        path.relative_to(CORE).as_posix()
+        for path in sorted(CORE.rglob("*.py"))
+        if re.search("did you mean", path.read_text(encoding="utf-8"), re.IGNORECASE)
+    ]
+    assert set(users) == {"public_calls.py", "testing/_check_selection.py"}  # the latter in a test
 
 
 def test_a_name_that_is_not_there_is_noticed():

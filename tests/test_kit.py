@@ -595,6 +595,7 @@ def test_a_page_of_several_devices_has_them_all():
     ("arguments", "message"),
     [
         (["cpu", "--op", "sofmax"], "there is no op 'sofmax'. Did you mean softmax"),
+        (["cpu", "--op", "amax"], "there is no op 'amax'. Did you mean max or nanmax or argmax?"),
         (["cpu", "--suite", "value"], "there is no suite 'value'. Did you mean values"),
         (["cpu", "--dtype", "float31"], "unknown dtype 'float31'"),
         (["cpu:7"], "there is no device 'cpu:7'"),

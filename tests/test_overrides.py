@@ -15,6 +15,7 @@ from burn.ops.overrides import difference_of, misfits
 from burn.plugins import API_VERSION, BackendSpec, DeviceInfo
 from burn.plugins.api_changes import API_CHANGES, changes_since
 from burn.testing import SUITES, MockBackend, MockDevice, Subject
+from burn.testing.subject import Call
 
 
 class EarlierBackend(MockBackend):
@@ -163,6 +164,22 @@ def test_only_what_certainly_fails_is_a_misfit():
 def test_no_method_of_an_installed_backend_is_a_misfit():
     for device in burn.Device.enumerate():
         assert misfits(device.ops.backend) == {}
+
+
+@pytest.mark.parametrize(
+    ("returned", "found"),
+    [
+        (lambda x: ([x, x], []), "returned lists"),
+        (lambda x: (x,), "returned 1 objects"),
+        (lambda x: x, "returned one object"),
+    ],
+)
+def test_the_kit_says_that_outputs_which_are_lists_are_flat(returned, found):
+    arrays = [np.ones(2)] * 2
+    call = Call(REGISTRY["sgd_step"], (arrays, arrays, []), (arrays, arrays, []), {})
+    with pytest.raises(AssertionError, match=rf"sgd_step {found}: it returns a flat tuple of 2 .*"):
+        call.outputs(returned(np.ones(2)))
+    assert len(call.outputs((arrays[0], arrays[1]))) == 2
 
 
 def test_the_kit_names_the_methods_that_are_left_out(device):

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any, Final
 
-__all__ = ["public_name", "public_operation", "rename_op", "shown_value"]
+__all__ = ["did_you_mean", "public_name", "public_operation", "rename_op", "shown_value"]
 
 _FUNCTIONS: Final = "burn.functions."
 _TENSOR: Final = "burn.tensor."
@@ -195,6 +195,23 @@ def _arguments(frame: FrameType) -> Iterator[str]:
             yield _shown(value)
         elif value is not one.default:
             yield f"{one.name}={_shown(value)}"
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
+    """A hint with the names that are like an unknown one, each once; `otherwise` where none is.
+
+    Examples
+    --------
+    >>> did_you_mean("amax", ["max", "max", "sum"], "See the list")
+    'Did you mean max?'
+    >>> did_you_mean("softmax", ["softmax"], "See the list")
+    'See the list'
+    """
+    import difflib  # slow to import, and used by errors alone
+
+    others = dict.fromkeys(one for one in known if one != name)
+    near = difflib.get_close_matches(name, others)
+    return f"Did you mean {' or '.join(near)}?" if near else otherwise
 
 
 def shown_value(value: Any) -> str:

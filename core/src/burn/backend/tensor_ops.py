@@ -9,11 +9,17 @@ lies in the range of the dtype of the tensor and is rounded to it before anythin
 equals the float32 nearest to it. Beside a float tensor it may be an int. Attributes are keywords,
 and sequences are tuples; axes count from the front. Attributes that have a default may be omitted.
 
+Outputs. An op with one output returns it; one with several returns a tuple, and so does one whose
+outputs are lists. Lists are flat in it, one output after the other: ``adam_step`` of two parameters
+returns ``(parameter, parameter, first moment, first moment, second moment, second moment)``.
+
 Results. No op changes an operand, and no tensor is written to once it is made; so a result may be a
 view of an operand, or the operand itself. float16 and bfloat16 may be computed in float32 or wider,
 and are rounded once at the end. Functions of floats return NaN and infinities where IEEE 754 does,
 and neither raise nor warn. The sign and payload of a NaN are unspecified. The sign of a zero is
-that of IEEE 754 where elements are moved, selected, rounded or multiplied, else unspecified.
+that of IEEE 754 and of the array API standard in elementwise functions and in what moves, selects
+or rounds elements. It is unspecified in sums and products over axes, matrix products, scatter-add
+and arange.
 Only a backend that declares complex dtypes gets complex numbers (see `Backend.native_dtype`).
 
 Errors. Kinds of dtypes, and the numbers of creation ops, are checked before. An op must not accept
@@ -196,15 +202,18 @@ class NumericTensorOps(Protocol):
     def floor_divide(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
         """``floor(x1 / x2)`` of the exact quotient: ``1.0 // 0.1`` is 9.
 
-        An integer divided by zero is 0, a float as in `divide`. For an infinite dividend it is NaN
-        or that infinity.
+        An integer divided by zero is 0, a float as in `divide`. An infinite dividend gives NaN by
+        every other divisor. An infinite divisor gives 0, or -1 where the signs differ. A zero has
+        the sign of the exact quotient.
         """
 
     @required
     def remainder(self, x1: Primitive | Scalar, x2: Primitive | Scalar) -> Primitive:
         """``x1 - floor(x1 / x2) * x2``, exact, with the sign of the divisor.
 
-        An integer modulo zero gives 0, a float NaN.
+        An integer modulo zero gives 0, a float NaN, and so does an infinite dividend. An infinite
+        divisor gives the dividend, or the divisor where their signs differ. A zero has the sign of
+        the divisor.
         """
 
     @required

@@ -96,7 +96,9 @@ def _print(console: Console, inventory: Inventory, *, verbose: bool) -> None:
         print_devices(console, inventory)
         console.print()
     else:
-        print_line(console, f"No devices. Install a backend. {inventory.hint}")
+        # A backend that is installed and broken is not mended by another one.
+        install = "" if inventory.failures else f" Install a backend. {inventory.hint}"
+        print_line(console, f"No devices.{install}")
     for style, line in _notes(inventory):
         print_line(console, line, style)
     if verbose:

@@ -105,4 +105,5 @@ def nothing_there() -> str:
     kept_out = sorted({f"{reason} keeps plugins out" for _, reason in registry.blocked})
     broken = [f"broken: {reason}" for _, reason in failures()]
     hint = f"Install a backend, such as burn-cpu. {install_hint('cpu')}"
-    return ". ".join([hint, *kept_out, *broken])
+    # What is broken or kept out is the cause: another backend is the way round it.
+    return ". ".join([*broken, *kept_out, hint])

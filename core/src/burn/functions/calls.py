@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 from burn.dispatch import call_of
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.common import dispatch
 from burn.ops import REGISTRY, Op
+from burn.public_calls import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,10 +70,9 @@ def apply_op(op: Op | str, /, *operands: Any, **attributes: Any) -> Any:
             operation="apply_op",
         )
     if name not in REGISTRY:
-        near = difflib.get_close_matches(name, REGISTRY)
         raise ArgumentError(
             f"there is no op {name!r}",
-            hint=f"Did you mean {' or '.join(near)}?" if near else "burn.ops.REGISTRY has all ops",
+            hint=did_you_mean(name, REGISTRY, "burn.ops.REGISTRY has all ops"),
             operation="apply_op",
         )
     known = REGISTRY[name].attributes

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from burn.dtype import DType
 from burn.errors import ArgumentError
+from burn.public_calls import did_you_mean
 from burn.testing._check import Check
 
 __all__ = ["Selection"]
@@ -83,7 +83,5 @@ class Selection:
 
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> ArgumentError:
-    near = difflib.get_close_matches(name, known)
-    every = f"`burn check NAME --list` has each {what}"
-    hint = f"Did you mean {' or '.join(near)}?" if near else every
+    hint = did_you_mean(name, known, f"`burn check NAME --list` has each {what}")
     return ArgumentError(f"there is no {what} {name!r}", hint=hint)

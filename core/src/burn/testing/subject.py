@@ -20,6 +20,7 @@ from burn.dtype import DType, DTypeUsage, Kind, int32, int64
 from burn.ops import REGISTRY, Meta, Op, Operand, OpTable, Tag, resolve
 from burn.quant_scheme import QuantScheme
 from burn.tensor_data import TensorData
+from burn.testing._check import Failure
 from burn.testing._compiled import Compiled
 from burn.testing._minimal import Minimal
 from burn.testing._script import Transcript
@@ -291,8 +292,28 @@ class Call:
         return result
 
     def outputs(self, result: Any) -> tuple[Any, ...]:
-        """What the op returned, as a tuple also where there is one output."""
-        return tuple(result) if self.op.returns_tuple else (result,)
+        """What the op returned, as a tuple also where there is one output.
+
+        Raises
+        ------
+        Failure
+            If it is no tuple of as many tensors as the op has outputs, or is one where the op has
+            a single output.
+        """
+        is_sequence = type(result) in _SEQUENCES
+        if not self.op.returns_tuple:
+            if is_sequence:
+                raise Failure(f"{self.op.name} returned a sequence, not its one output")
+            return (result,)
+        names = self.op.output_names(self.operands, self.attributes)
+        flat = is_sequence and not any(type(one) in _SEQUENCES for one in result)
+        if not flat or len(result) != len(names):
+            found = f"{len(result)} objects" if flat else "lists" if is_sequence else "one object"
+            raise Failure(
+                f"{self.op.name} returned {found}: it returns a flat tuple of {len(names)} tensors"
+                f" ({', '.join(names)}), also where its outputs are lists"
+            )
+        return tuple(result)
 
 
 def map_arrays(function: Callable[[Any], Any], operands: Sequence[Any]) -> list[Any]:
@@ -306,6 +327,9 @@ def map_arrays(function: Callable[[Any], Any], operands: Sequence[Any]) -> list[
         for operand in operands
     ]
 
+
+_SEQUENCES: Final = (tuple, list)
+"""By the type itself: a `Meta` is a named tuple, and a primitive may be one."""
 
 _NO_ARRAYS: Final = (bool, int, float, complex, NoneType)
 """By the type itself: a NumPy scalar may be a float, and is a primitive."""
