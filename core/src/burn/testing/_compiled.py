@@ -12,6 +12,7 @@ from burn.ir import GraphIr, OperationIr, ScalarIr, Status, TensorIr, infer
 from burn.ops import REGISTRY, Op, OpTable, Tag, resolve
 from burn.testing._bits import differing_bits
 from burn.testing._check import Failure
+from burn.testing.op_samples import SAMPLES
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive
@@ -40,7 +41,8 @@ class Compiled:
 
     The graph is that of the one operation, which passes decompose and fuse as they do in larger
     programs. So all that the kit says of ops and of their gradients it says of compiled ones. A
-    program that calls the op alone must give its bits.
+    program that calls the op alone must give its bits, where the op rounds at most once: what a
+    library gives of others depends on where in memory its operands and results are.
 
     Parameters
     ----------
@@ -127,7 +129,8 @@ class _CompilingTable(OpTable):
             self._whole.count(definition, bool(found.kernels))
             operations = found.graph.operations
             calls = [one.name for one in operations if isinstance(one, OperationIr)]
-            if found.is_calls_alone and calls == [definition.name]:
+            is_exact = definition.name in SAMPLES and SAMPLES[definition.name].exact
+            if is_exact and found.is_calls_alone and calls == [definition.name]:
                 self._check_bits(definition, result, partial(eager, *operands, **attributes))
             return result
 

@@ -1,4 +1,4 @@
-"""Suite ``programs``: an op that is traced, saved, read back and run gives the eager bits."""
+"""Suite ``programs``: a traced op, saved and read back, gives what the eager call gives."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _programs(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
 SUITES: Final = [
     Suite(
         "programs",
-        "an op that is traced, saved, read back and run gives the eager bits",
+        "a traced op, saved and read back, gives what the eager call gives",
         _programs,
         of_devices=True,
     )
