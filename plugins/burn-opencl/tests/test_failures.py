@@ -1,5 +1,7 @@
 """Errors of drivers become errors of burn, after which users can continue."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -8,8 +10,8 @@ import pytest
 
 import burn
 from burn.nn import functional as F
-from burn.plugin_api import ExecutionError, TensorData
-from burn_opencl import runtime as layer
+from burn.plugin_api import ExecutionError, OutOfMemoryError, TensorData
+from burn_opencl import buffers, runtime as layer
 from burn_opencl.backend import OpenClDevice
 from burn_opencl.failures import build_error
 from burn_opencl.icd_loader import found_devices
@@ -303,3 +305,52 @@ def test_uploads_of_many_threads_keep_their_values(own):
     for thread in threads:
         thread.join()
     assert not wrong
+
+
+def test_memory_that_a_limited_address_space_does_not_leave_is_refused(own, monkeypatch):
+    pool = own.launcher.pool
+    if not pool._runtime.is_cpu:
+        return  # the memory of a GPU is no address space of the process
+    left = [1 << 26]
+    for module in (layer, buffers):
+        monkeypatch.setattr(module, "bytes_left", lambda: left[0])
+    size = 1 << 25
+    held = pool.take(size)
+    left[0] -= 1
+    with pytest.raises(OutOfMemoryError, match=rf"no room for \d+ bytes.*leaves {left[0]} bytes"):
+        pool.take(size)
+    del held
+    pool.take(size)  # what was freed is taken again
+
+
+_LIMITED = """
+import resource
+import burn
+
+device = burn.Device("opencl/cpu")
+x = burn.ones(1 << 20, device=device)
+assert float(x.sum()) == 1 << 20
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (400 << 20), -1))
+for size in (1 << 24, 1 << 20, 1 << 16):
+    kept = []
+    try:
+        while True:
+            kept.append(burn.ones(size, device=device))
+            if len(kept) > (1 << 29) // size:
+                break
+    except burn.ExecutionError as error:
+        assert "RLIMIT_AS leaves" in str(error), error
+    kept.clear()
+    assert float(x.sum()) == 1 << 20
+print("ends")
+"""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not say what is left")
+def test_a_limited_address_space_ends_no_process():
+    if not any(one.type == "cpu" for one in found_devices()):
+        return
+    printed = subprocess.check_output([sys.executable, "-c", _LIMITED], text=True)
+    assert printed.split() == ["ends"]

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from burn_opencl.address_space import bytes_left
 from burn_opencl.failures import memory_error
 from burn_opencl.leases import Lease, Leases
 
@@ -84,7 +85,8 @@ class Pool:
                     if handle is not None:
                         self.held += size
                         return handle
-        raise memory_error(runtime.name, size, self.held, runtime.memory_size)
+        left = bytes_left() if runtime.is_cpu else None
+        raise memory_error(runtime.name, size, self.held, runtime.memory_size, left)
 
     def release(self) -> None:
         """Free the pieces that are not in use, once the queue is empty."""

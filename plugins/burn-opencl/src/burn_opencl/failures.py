@@ -29,10 +29,14 @@ def build_error(device: str, source: str, log: str) -> ExecutionError:
     )
 
 
-def memory_error(device: str, size: int, used: int, total: int) -> OutOfMemoryError:
-    """The device lacks the memory for a tensor."""
+def memory_error(
+    device: str, size: int, used: int, total: int, left: int | None
+) -> OutOfMemoryError:
+    """The device lacks the memory for a tensor, or the address space of the process is limited."""
+    limit = "" if left is None else f", and RLIMIT_AS leaves {left} bytes of address space"
     return OutOfMemoryError(
-        f"{device} has no room for {size} bytes: {used} of its {total} bytes are in use here",
+        f"{device} has no room for {size} bytes: {used} of its {total} bytes are in use here"
+        + limit,
         hint="Free tensors, or work on smaller ones",
     )
 

@@ -16,6 +16,7 @@ import numpy as np
 import pyopencl as cl
 
 from burn.plugin_api import DeviceUnavailableError, ExecutionError
+from burn_opencl.address_space import bytes_left
 from burn_opencl.failures import build_error, driver_error, lost_error, resource_error
 from burn_opencl.icd_loader import DEVICE_TYPES, type_name
 from burn_opencl.limits import SMALL_GROUP_ITEMS
@@ -31,6 +32,9 @@ _OUT_OF_MEMORY: Final = {
     cl.status_code.OUT_OF_HOST_MEMORY,
     cl.status_code.INVALID_BUFFER_SIZE,
 }
+_RESERVE_BYTES: Final = 1 << 25
+"""What tensors leave of a limited address space: PoCL ends the process where it lacks a little."""
+
 _POLLING_SECONDS: Final = 2e-4
 """How long a thread polls a CPU for the end of a command before it sleeps.
 
@@ -283,8 +287,15 @@ class Runtime:
 
     def allocate(self, size: int) -> Any | None:
         """Allocate memory; None if the device lacks it."""
+        flags: Any = cl.mem_flags.READ_WRITE
+        if self.is_cpu:
+            # PoCL would allocate at the first command, and end the process where that fails.
+            flags |= cl.mem_flags.ALLOC_HOST_PTR
+            left = bytes_left()
+            if left is not None and size + _RESERVE_BYTES > left:
+                return None
         try:
-            return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
+            return cl.Buffer(self._context, flags, size)
         except cl.MemoryError:
             return None
         except cl.Error as error:
