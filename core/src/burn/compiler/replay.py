@@ -168,7 +168,7 @@ class Replay:
         self._moving: tuple[int, ...] = ()
         self._keys: list[Hashable] | None = None
         """Of the fixed ones."""
-        self._ids: list[int] = []
+        self._ids: list[Any] = []
         """Of the objects that had these keys; empty if one of them is not alive any more."""
         self._alive: list[weakref.ref[Any]] = []
         self._copies: list[Primitive] = []
@@ -199,7 +199,7 @@ class Replay:
     def _is_known(self, arguments: Sequence[Any]) -> bool:
         """Whether captures are of use: this is not the first call, and few inputs move."""
         fixed = [arguments[index] for index in self._fixed]
-        ids = list(map(id, fixed))
+        ids: list[Any] = list(map(id, fixed))
         if ids and ids == self._ids:
             return True
         keys, old = self._recorder.keys(fixed), self._keys
@@ -209,7 +209,8 @@ class Replay:
         if keys != old:
             return self._moved(arguments, old, keys)
         self._ids = ids
-        self._alive = [weakref.ref(one, lambda _: ids.clear()) for one in fixed]
+        # The callback is no Python code, in which Ctrl-C would be lost; the list is another then.
+        self._alive = [weakref.ref(one, ids.append) for one in fixed]
         return True
 
     def _moved(self, arguments: Sequence[Any], old: list[Hashable], keys: list[Hashable]) -> bool:
