@@ -6,19 +6,23 @@ import re
 import subprocess
 import sys
 import tomllib
+import types
 from pathlib import Path
 
+import array_api_strict
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import burn
 from burn.cli import main
+from burn.cli.namespace_needs import lacks_of
 from burn.cli.required_methods import required_methods
 from burn.cli.scaffold import check_name, render, write
 from burn.device_id import BACKEND_IDS
 from burn.errors import ArgumentError
 from burn.ops import REGISTRY
-from burn.plugins import API_VERSION
+from burn.plugins import API_VERSION, BackendSpec, DeviceInfo
 
 ROOT = Path(__file__).parent.parent
 
@@ -297,3 +301,60 @@ def test_the_requirement_of_an_unknown_library_is_its_name_and_said_to_be_a_gues
 def test_names_are_checked_before_anything_is_written():
     with pytest.raises(ArgumentError):
         check_name("not a name")
+
+
+@pytest.fixture
+def poor_namespace(monkeypatch):
+    """NumPy without some functions of the standard, and without keywords of others."""
+    module = types.ModuleType("poor_arrays")
+    vars(module).update({name: getattr(np, name) for name in np.__all__})
+    for name in ("hypot", "copysign", "nextafter", "tanh", "bool"):  # and there is bool_
+        delattr(module, name)
+    module.full = lambda shape, fill_value, dtype=None: np.full(shape, fill_value, dtype)
+    module.sum = lambda x, axis=None, keepdims=False: np.sum(x, axis=axis, keepdims=keepdims)
+    monkeypatch.setitem(sys.modules, "poor_arrays", module)
+    return module
+
+
+def test_a_namespace_of_the_standard_lacks_nothing():
+    assert lacks_of(np) == lacks_of(array_api_strict) == {}
+
+
+def test_what_a_namespace_lacks_is_said_and_left_to_the_author(poor_namespace, tmp_path):
+    assert lacks_of(poor_namespace) == {
+        "tanh": ["tanh"],
+        "copysign": ["copysign"],
+        "nextafter": ["nextafter"],
+        "hypot": ["hypot"],
+        "full": ["full(device=...)"],
+        "sum": ["sum(dtype=...)"],
+        "scatter_add": ["sum(dtype=...)"],
+    }
+    target = tmp_path / "new"
+    options = ["--namespace", "poor_arrays", "--directory", str(target)]
+    result = CliRunner().invoke(main, ["new-plugin", "my_chip", *options])
+    assert result.exit_code == 0, result.output
+    assert "  sum: it lacks sum(dtype=...)\n" in result.stdout
+    assert "burn's defaults run: copysign, nextafter, hypot.\n" in result.stdout
+    for command in ("check", "format --check"):
+        run_ruff(*command.split(), folder=target)
+    backend = {}
+    exec((target / "src/burn_my_chip/backend.py").read_text(encoding="utf-8"), backend)  # noqa: S102
+    spec = BackendSpec(
+        "my_chip", backend["MyChipBackend"], lambda: [DeviceInfo("cpu", 0, "")], ("cpu",)
+    )
+    with burn.registered(spec):
+        device = burn.Device("my_chip")
+        x = burn.asarray([3.0, 4.0], device=device)
+        assert burn.hypot(x, burn.flip(x)).tolist() == [5.0, 5.0]
+        assert (x == 3.0).tolist() == [True, False]
+        origins = {name: device.ops.origin(REGISTRY[name]) for name in lacks_of(poor_namespace)}
+        assert {name for name, one in origins.items() if one == "unsupported"} == {
+            *("tanh", "full", "sum", "scatter_add")
+        }
+
+
+def test_a_namespace_that_is_not_installed_is_not_judged(tmp_path):
+    options = ["--namespace", "some_library", "--directory", str(tmp_path / "new")]
+    result = CliRunner().invoke(main, ["new-plugin", "my_chip", *options])
+    assert "some_library cannot be imported here" in result.stdout

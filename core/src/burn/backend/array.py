@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ArrayBackend"]
 
-_STANDARD: Final = (
+STANDARD: Final = (
     *("abs", "acos", "acosh", "add", "asin", "asinh", "atan", "atan2", "atanh", "bitwise_and"),
     *("bitwise_left_shift", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "ceil", "copysign"),
     *("cos", "cosh", "divide", "equal", "exp", "expm1", "floor", "floor_divide", "greater"),
@@ -62,7 +62,8 @@ class ArrayBackend(Backend):
     Parameters
     ----------
     xp : module
-        A namespace of the array API standard, 2024.12 or later.
+        A namespace of the array API standard, 2024.12 or later. Ops of which it has no function
+        have their default; a required one is a method of the subclass.
 
     Notes
     -----
@@ -77,9 +78,11 @@ class ArrayBackend(Backend):
     def __init__(self, xp: ModuleType | Any) -> None:
         self.xp = xp
         self._dtypes = {self.native_dtype(dtype): dtype for dtype in DType.members()}
-        for name in _STANDARD:
+        for name in STANDARD:
             if not is_implemented(getattr(type(self), name, None)):
-                function = getattr(xp, name)
+                function = getattr(xp, name, None)
+                if function is None:  # the op's default runs, or the backend has a method
+                    continue
                 if name in _ORDER_COMPARISONS and not self.orders_booleans:
                     function = self._of_numbers(function)
                 setattr(self, name, function)
@@ -100,8 +103,8 @@ class ArrayBackend(Backend):
         return self.xp.astype(x, self.native_dtype(uint8)) if is_bool else x
 
     def native_dtype(self, dtype: DType) -> object | None:
-        """The dtype object of the namespace with the same name."""
-        return getattr(self.xp, dtype.name, None)
+        """The dtype object of the namespace with the same name, or for bool with ``bool_``."""
+        return getattr(self.xp, dtype.name, getattr(self.xp, f"{dtype.name}_", None))
 
     def device_count(self, type_id: int) -> int:
         """One device of the first type."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import click
@@ -38,6 +39,10 @@ def new_plugin(*, name: str, kind: str, namespace: str | None, directory: Path |
     module burn_NAME. The package is complete: it installs, is listed by `burn devices`, and has
     tests that run the conformance kit and a workflow that runs the tests.
 
+    A namespace that can be imported is compared with what the backend asks of the array API
+    standard. Required operations for which it has no function, or not the keywords, are written as
+    methods to be implemented.
+
     \b
     The kinds:
       array   every op works, by functions of the library and by defaults
@@ -54,6 +59,7 @@ def new_plugin(*, name: str, kind: str, namespace: str | None, directory: Path |
       0   the package was written
       1   the name cannot be used, or the folder is not empty
     """  # noqa: D301 — \b keeps click from filling the paragraph
+    from burn.cli.namespace_needs import imported, lacks_of
     from burn.cli.scaffold import (
         NAMESPACE,
         check_name,
@@ -70,19 +76,46 @@ def new_plugin(*, name: str, kind: str, namespace: str | None, directory: Path |
         check_name(name)
         check_namespace(namespace or NAMESPACE)
         folder = directory or Path(distribution(name))
-        files = render(name, kind, namespace or NAMESPACE)
+        module = imported(namespace) if kind == "array" and namespace else None
+        lacks = {} if module is None else lacks_of(module)
+        files = render(name, kind, namespace or NAMESPACE, lacks)
         write(files, folder)
         for path in files:
             out.write(f"{folder / path}\n")
         package, is_known = requirement(namespace or NAMESPACE)
         if kind == "array" and not is_known:
             out.write(f"\nThat {package!r} brings {namespace} is a guess: see pyproject.toml.\n")
+        if namespace and kind == "array":
+            report = _report(namespace, lacks, is_there=module is not None)
+            out.write("\n" + "".join(f"{line}\n" for line in report))
         out.write(
             "\nNext, in the environment that has burn-core:\n"
             f"  pip install -e {_shown(folder)}\n"
             "  burn devices\n"
             f"  burn check {name} --quick\n"
         )
+
+
+def _report(namespace: str, lacks: Mapping[str, list[str]], *, is_there: bool) -> Iterator[str]:
+    """What a namespace lacks of the array API standard, and what that means."""
+    from burn.ops import REGISTRY
+
+    if not is_there:
+        yield f"{namespace} cannot be imported here, so what it lacks of the array API standard is"
+        yield "not known: run this again where it is installed."
+        return
+    to_write = [name for name in lacks if name in REGISTRY and REGISTRY[name].is_required]
+    others = [name for name in lacks if name in REGISTRY and name not in to_write]
+    if not lacks:
+        yield f"{namespace} has every function and keyword that the backend asks for."
+    if to_write:
+        yield f"{namespace} is not enough of the array API standard for these required operations:"
+        for name in to_write:
+            yield f"  {name}: it lacks {', '.join(lacks[name])}"
+        yield "They are marked `required` in backend.py: implement them."
+        yield "If most of them are, --kind bare is the better beginning."
+    if others:
+        yield f"It lacks what these would use, and burn's defaults run: {', '.join(others)}."
 
 
 def _shown(folder: Path) -> str:

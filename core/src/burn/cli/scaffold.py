@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 from itertools import groupby
 from pathlib import Path
 from string import Template
+from types import MappingProxyType
 from typing import Final
 
 from packaging.version import Version
@@ -15,6 +16,7 @@ from packaging.version import Version
 import burn
 from burn.device_id import BACKEND_IDS
 from burn.errors import ArgumentError
+from burn.ops import REGISTRY
 from burn.plugins import API_VERSION, hookspec, registry
 
 __all__ = [
@@ -133,7 +135,12 @@ def requirement(namespace: str) -> tuple[str, bool]:
     return library.replace("_", "-"), False
 
 
-def render(name: str, kind: str, namespace: str = NAMESPACE) -> dict[str, str]:
+def render(
+    name: str,
+    kind: str,
+    namespace: str = NAMESPACE,
+    lacks: Mapping[str, Sequence[str]] = MappingProxyType({}),
+) -> dict[str, str]:
     """The files of a plugin by their paths.
 
     Parameters
@@ -144,8 +151,10 @@ def render(name: str, kind: str, namespace: str = NAMESPACE) -> dict[str, str]:
         ``"array"`` for a backend over a namespace, ``"bare"`` for one without a library.
     namespace : str
         For the kind ``"array"``: the module that follows the array API standard.
+    lacks : mapping of str to sequence of str
+        What the module lacks of it, by op; see `burn.cli.namespace_needs.lacks_of`.
     """
-    values = _values(name, kind, namespace)
+    values = {**_values(name, kind, namespace), **_substitutes(namespace, lacks)}
     folder = resources.files(__package__) / "templates"
     files = {}
     for path, template in _FILES.items():
@@ -190,6 +199,53 @@ def _values(name: str, kind: str, namespace: str) -> Mapping[str, str]:
         "known_failures": _NUMPY_FAILURES if (kind, namespace) == ("array", "numpy") else "",
         "progress": _PROGRESS[kind].format(name=name, module=f"burn_{name}"),
     }
+
+
+_ARRAY_IMPORTS: Final = frozenset({"ArrayBackend", "DeviceId", "DType", "DTypeUsage", "TensorData"})
+
+
+def _substitutes(namespace: str, lacks: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The placeholders of the template for arrays: stubs of the methods that need more.
+
+    A required op of which the namespace is not enough is a method to write. Any other one has its
+    default, also where `ArrayBackend` has a method.
+    """
+    from burn.backend import ArrayBackend
+    from burn.cli.required_methods import required_methods
+
+    stubs, types = [], set(_ARRAY_IMPORTS)
+    required = {method.name: method for method in required_methods()}
+    for name, missing in lacks.items():
+        what = f"{namespace} lacks {', '.join(missing)}"
+        if name in required and name in REGISTRY:
+            method = required[name]
+            stubs.append(f"\n    # {what}.\n{method.stub.rstrip()}\n")
+            types |= {*method.types, "UnsupportedOpError", "required"}
+        elif name in REGISTRY and hasattr(ArrayBackend, name):
+            stubs.append(f"\n    # {what}: the default of burn runs.\n    {name}: Any = None\n")
+    device = "" if "asarray(device=...)" in lacks.get("from_data", ()) else _UPLOAD_DEVICE
+    return {
+        "array_imports": _import_line(types),
+        "upload_device": device,
+        "lacking": "".join(stubs),
+    }
+
+
+_UPLOAD_DEVICE: Final = "\n            device=self.native_device(device),"
+
+
+def _import_line(types: Iterable[str]) -> str:
+    """One import of types from the plugin API, over several lines if it is long."""
+    names = [*sorted({*types} - {"required"}, key=str.lower)]
+    names += ["required"] * ("required" in types)
+    line = f"from burn.plugin_api import {', '.join(names)}"
+    if len(line) <= _LINE:
+        return line
+    return "\n".join(["from burn.plugin_api import (", *[f"    {one}," for one in names], ")"])
+
+
+_LINE: Final = 100
+"""Columns of a line of a new package, as its pyproject.toml says."""
 
 
 def _imports(types: Iterable[str]) -> str:
