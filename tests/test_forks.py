@@ -53,11 +53,11 @@ def test_a_lock_that_the_forking_thread_holds_stays_its_own():
     assert os.waitpid(child, 0)[1] == 0
 
 
-def test_a_module_that_another_thread_imports_for_long_is_imported_again_in_a_child(
-    tmp_path, monkeypatch
-):
+@pytest.mark.parametrize("is_overdue", [False, True])
+def test_a_child_does_not_wait_for_an_import_of_another_thread(is_overdue, tmp_path, monkeypatch):
     (tmp_path / "slow_to_import.py").write_text(
         "import threading\n"
+        "value = 3\n"
         "if hasattr(threading, 'until'):\n"
         "    threading.begun.set()\n"
         "    threading.until.wait(60)\n"
@@ -65,8 +65,16 @@ def test_a_module_that_another_thread_imports_for_long_is_imported_again_in_a_ch
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr(locks, "_SECONDS", 0.0)
+    monkeypatch.setattr(locks, "_overdue", set())
     monkeypatch.setattr(threading, "begun", threading.Event(), raising=False)
     monkeypatch.setattr(threading, "until", threading.Event(), raising=False)
+    parent, imports_of_others = os.getpid(), locks._imports_of_others
+    if not is_overdue:  # as if the import began right before the fork
+        monkeypatch.setattr(
+            locks,
+            "_imports_of_others",
+            lambda: set() if os.getpid() == parent else imports_of_others(),
+        )
     thread = threading.Thread(target=importlib.import_module, args=["slow_to_import"])
     thread.start()
     assert threading.begun.wait(60)
@@ -74,7 +82,8 @@ def test_a_module_that_another_thread_imports_for_long_is_imported_again_in_a_ch
     if not child:
         signal.alarm(60)
         del threading.until
-        os._exit(importlib.import_module("slow_to_import").value != 5)
+        found = importlib.import_module("slow_to_import").value
+        os._exit(found != (3 if is_overdue else 5))
     assert os.waitpid(child, 0)[1] == 0
     threading.until.set()
     thread.join()

@@ -77,7 +77,8 @@ def _wait_for_others() -> None:
     """Hold the locks of libraries at a moment when no other thread imports a module.
 
     In a child no thread would end the import, and an import of the same module would wait for ever.
-    An import that takes too long is not waited for again.
+    An import that takes too long, as of a module that runs a program, is not waited for again: a
+    child has the module as it is.
     """
     _find_cached_properties()
     until = time.monotonic() + _SECONDS
@@ -123,9 +124,10 @@ def _release() -> None:
 
 def _free_all() -> None:
     _release()
-    for name in _imports_of_others():  # they began after the last look, or take too long
+    for name in _imports_of_others():
         _imports.pop(name, None)
-        sys.modules.pop(name, None)  # it is imported again
+        if name not in _overdue:  # it began after the last look: it is imported again
+            sys.modules.pop(name, None)
     for lock in list(_all):
         if not (hasattr(lock, "_is_owned") and lock._is_owned()):
             lock._at_fork_reinit()

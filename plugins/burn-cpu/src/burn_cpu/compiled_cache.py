@@ -65,7 +65,12 @@ class KernelCache:
         """Keep what was compiled, unless it depends on addresses of this process."""
         if any(not one.can_cache for one in result.lifted) or result.library.has_dynamic_globals:
             return
-        _cache.put(self._key(signature, result.codegen), _dumps(result._reduce()))
+        try:
+            content = _dumps(result._reduce())
+        except Exception as error:  # noqa: BLE001 — it is compiled already, and is used
+            _log.debug("a compiled kernel cannot be kept: %s", error)
+        else:
+            _cache.put(self._key(signature, result.codegen), content)
 
     def enable(self) -> None:
         """Nothing: the environment says whether kernels are kept."""
