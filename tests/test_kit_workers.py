@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 from rich.console import Console
 
+import burn
 from burn.cli import main
 from burn.cli.check_progress import CheckProgress
 from burn.dtype import float32
@@ -22,14 +23,19 @@ from burn.errors import ArgumentError
 from burn.plugins import BackendSpec, DeviceInfo, registered
 from burn.testing import (
     MOCK_DEVICES,
+    SAMPLES,
     SUITES,
     Check,
     NumpyBackend,
     Result,
     Status,
+    Subject,
+    _shape_cost as shape_cost,
+    _workers as workers,
     mock_backend,
     run,
 )
+from burn.testing._sample_sorts import sorts_of
 
 pytestmark = pytest.mark.usefixtures("default_signals")
 
@@ -480,6 +486,14 @@ def kinds_of_checks(report):
     return values, [(one.suite, one.op) for one in checks if one.suite not in ("values", "draws")]
 
 
+def sorts_of_values(report):
+    """The sorts of the samples of `add` that the suite values tries."""
+    samples = {one.note: one for one in SAMPLES["add"].samples}
+    checks = [one.check for one in report.results if one.check.suite == "values"]
+    notes = {one.note for one in checks if one.op == "add"}
+    return set().union(*(sorts_of(samples[note]) for note in notes))
+
+
 def test_a_quick_run_tries_few_shapes_where_each_is_compiled_for():
     options = {"ops": ["add", "softmax"], "quick": True}
     spec = BackendSpec("compiling", Compiling, lambda: [DeviceInfo("unit", 0, "")], ("unit",))
@@ -497,7 +511,9 @@ def test_a_quick_run_tries_few_shapes_where_each_is_compiled_for():
     names = {one.check.name for one in few.results}
     assert names < {one.check.name for one in every.results}
     values, others = kinds_of_checks(few)
-    assert len(values) == len(set(values))
+    assert len(values) < len(kinds_of_checks(every)[0])
+    assert sorts_of_values(few) == sorts_of_values(every)
+    assert sum(few.left_out.values()) == len(every.results) - len(few.results)
     assert len(others) == len(set(others))
     assert [dtype for op, dtype in values if op == "softmax"] == [float32]
     of_add = {dtype for op, dtype in values if op == "add"}
@@ -516,5 +532,95 @@ def test_a_quick_run_tries_few_shapes_where_each_is_compiled_for():
     assert derived == {"settings", "gradients"}
     assert "the library seems to compile for each shape" in printed
     assert re.search(r"add \d+\.\d s, \d+ calls", printed)
-    assert "--all-shapes tries all of the quick run" in printed
+    assert re.search(
+        r"Left out: .*\d+ of values, .*--all-shapes tries all of the quick run", printed
+    )
     assert not run("cpu", ops=["relu"], quick=True).few_shapes
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--compiled", "--suite=seeding"], "--compiled has no checks of the suite seeding"),
+        (["--minimal", "--suite=views"], "--minimal has no checks of the suite views"),
+        (["--op=matmul", "--dtype=bool", "--suite=values"], "--dtype leaves none of those"),
+        (["--op=relu", "--suite=sizes"], "--suite leaves none of those"),
+        (["--quick", "--suite=values", "--op=eye", "--dtype=float64"], "--quick leaves none"),
+    ],
+)
+def test_a_run_without_checks_fails_and_says_which_option_chose_none(options, reason):
+    result = CliRunner().invoke(main, ["check", "cpu", "--workers=0", *options])
+    assert result.exit_code == 1
+    assert f"no check is selected: {reason}" in result.stdout
+    assert "was not tried: no checks" in result.stdout
+    assert "conforms" not in result.stdout
+
+
+class Clock:
+    """A clock that goes on when it is told."""
+
+    def __init__(self, monkeypatch, module):
+        self.now = 0.0
+        functions = {"monotonic": lambda: self.now, "perf_counter": lambda: self.now}
+        monkeypatch.setattr(module, "time", SimpleNamespace(**functions))
+
+
+class Programs(NumpyBackend):
+    """A backend whose programs take a second to compile, of which a clock knows."""
+
+    def name(self, device):
+        return "programs"
+
+    def compile(self, graph, device):
+        self.clock.now += 1.0
+
+
+def test_what_a_program_of_a_new_shape_costs_is_measured(monkeypatch):
+    backend = Programs()
+    backend.clock = Clock(monkeypatch, shape_cost)
+    spec = BackendSpec("programs", lambda: backend, lambda: [DeviceInfo("unit", 0, "")], ("unit",))
+    with registered(spec):
+        device = burn.Device("programs")
+        cost = shape_cost.ShapeCost.of(Subject.of(device, compiles=True))
+        eager = shape_cost.ShapeCost.of(Subject.of(device))
+    assert (cost.new, cost.known, cost.is_high) == (2.0, 0.0, True)  # a sum and a product
+    assert shape_cost.ShapeCost.of_json(cost.as_json()) == cost
+    assert not eager.is_high
+
+
+class WaitingProcess:
+    """A worker process that makes a check, as `Workers` looks at it."""
+
+    is_idle = False
+    overdue = None
+    restart_clock = workers.WorkerProcess.restart_clock
+
+    def __init__(self):
+        self.shard = SimpleNamespace(names=["a check"])
+        self.restart_clock()
+
+    def kill_overdue(self):
+        self.overdue = "a check"
+
+
+@pytest.mark.parametrize(("compiling", "calling"), [(9.75, 0.75), (9.75, 1.25), (10.25, 0.0)])
+def test_the_time_limit_of_a_check_leaves_out_its_first_calls(compiling, calling, monkeypatch):
+    clock = Clock(monkeypatch, workers)
+    process = WaitingProcess()
+    group = workers.Workers({}, 1, time_limit=1.0)
+    group._processes.append(process)
+    for begins, seconds in ((True, compiling), (False, calling)):
+        group._events.put((process, {"first_call": begins}))
+        assert group._next() == (None, None)
+        for _ in range(int(seconds * 4)):
+            clock.now += 0.25
+            group._look_at_clock()
+    is_late = compiling > 10.0 or calling > 1.0
+    assert process.overdue == ("a check" if is_late else None)
+    if is_late:
+        text = group._overdue_text(process, "a check")
+        what = (
+            "its first calls took more than 10 s" if compiling > 10.0 else "it took more than 1 s"
+        )
+        assert text == what
+    process.restart_clock()

@@ -143,9 +143,11 @@ def _print_slowest(console: Console, report: Report) -> None:
             "dim",
         )
     if report.few_shapes:
+        left_out = ", ".join([f"{count} of {name}" for name, count in report.left_out.items()])
         print_line(
             console,
-            "few shapes: each suite tried one sample of each op, and few suites the ops that are "
-            "made of others; --all-shapes tries all of the quick run",
+            "few shapes: each suite tried one sample of each op, values one of each sort, and few "
+            f"suites the ops that are made of others. Left out: {left_out}. --all-shapes tries all "
+            "of the quick run",
             "dim",
         )

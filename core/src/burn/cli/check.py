@@ -62,7 +62,8 @@ __all__ = ["check"]
     default=60.0,
     show_default=True,
     metavar="SECONDS",
-    help="Time that a check may take in a worker; ten times as long with gigabytes.",
+    help="Time that a check may take in a worker; ten times as long with gigabytes. First calls "
+    "of compiled programs have ten times as long besides.",
 )
 @click.option(
     "--resume",

@@ -25,10 +25,13 @@ from burn.errors import BurnError
 from burn.parent_process import end_with_parent
 from burn.testing._check import Check, Result, Status
 from burn.testing._check_selection import Selection
+from burn.testing._chosen_checks import Chosen, needs_few_shapes
 from burn.testing._expected import ExpectedFailures, run_check
-from burn.testing._shape_cost import ShapeCost, listed, needs_few_shapes
+from burn.testing._first_calls import listen as listen_to_first_calls
+from burn.testing._shape_cost import ShapeCost
 from burn.testing._summary import SubjectSummary
 from burn.testing.subject import Subject
+from burn.testing.suites import checks_of
 
 __all__ = ["DUMP_SIGNAL", "main"]
 
@@ -99,11 +102,12 @@ def main() -> None:
                 cost = ShapeCost.of(subject) if job["measures"] else ShapeCost(0.0, 0.0)
                 described, checks = _describe(subject, selection, expected, job["few_shapes"], cost)
             else:
-                described, checks = {}, list(listed(subject, selection, few_shapes=False))
+                described, checks = {}, list(checks_of(subject, selection))
         except BurnError as error:
             reply(error=[type(error).__name__, error.rule, error.hint, error.operation])
         else:
             reply(ready=described)
+            listen_to_first_calls(lambda begins: reply(first_call=begins))
             by_name = {check.name: check for check in checks}
             reply(retired=_work(subject, by_name, expected, orders, reply))
         sys.stderr.flush()
@@ -156,21 +160,22 @@ def _describe(
 ) -> tuple[dict[str, Any], list[Check]]:
     """What the process that started this one asks of the device, and the checks."""
     few_shapes = needs_few_shapes(wants_few_shapes, selection, cost)
-    checks = list(listed(subject, selection, few_shapes=few_shapes))
+    chosen = Chosen.of(subject, selection, few_shapes=few_shapes)
     description = {
         "subject": SubjectSummary.of(subject).as_json(),
         "shape_cost": cost.as_json(),
         "few_shapes": few_shapes,
-        "unknown": expected.unknown(subject),
+        "left_out": chosen.left_out,
+        "problems": [one for one in (chosen.problem, *expected.unknown(subject)) if one],
         "checks": [
             [
                 *(check.suite, check.op, check.dtype.name if check.dtype else None, check.note),
                 *(check.is_large, expected.reason(subject, check.name)),
             ]
-            for check in checks
+            for check in chosen.checks
         ],
     }
-    return description, checks
+    return description, chosen.checks
 
 
 def _tuple(value: Any) -> Any:

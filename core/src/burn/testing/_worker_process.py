@@ -74,7 +74,11 @@ class WorkerProcess:
     retired : str
         Why it makes no more checks; "" if it does.
     waited : float
-        Seconds since its last reply.
+        Seconds since its last reply, without those of first calls.
+    compiled : float
+        Seconds that first calls, for which a library may compile, took since then.
+    is_compiling : bool
+        Whether it is in such a call.
     overdue : str or None
         The check for which it was killed, as that took too long; "" for its start.
     """
@@ -84,7 +88,8 @@ class WorkerProcess:
         self.last = ""
         self.is_ready = False
         self.retired = ""
-        self.waited = 0.0
+        self.waited = self.compiled = 0.0
+        self.is_compiling = False
         self.overdue: str | None = None
         descriptor, self._trace = tempfile.mkstemp(prefix="burn-check-", suffix=".txt")
         os.close(descriptor)
@@ -118,8 +123,13 @@ class WorkerProcess:
     def order(self, shard: Shard) -> None:
         """Have it make checks, one after the other."""
         self.shard = shard
-        self.waited = 0.0
+        self.restart_clock()
         self._send(list(shard.names))
+
+    def restart_clock(self) -> None:
+        """Count the seconds of its next check from now on."""
+        self.waited = self.compiled = 0.0
+        self.is_compiling = False
 
     def _send(self, order: Any) -> None:
         if self._process.stdin is not None:

@@ -22,7 +22,7 @@ _START_SECONDS: Final = 180.0
 """Time for a worker to import the library, open the device and list the checks."""
 
 _LARGE_FACTOR: Final = 10.0
-"""How many times longer a check of gigabytes may take."""
+"""How many times longer a check of gigabytes may take, and the first calls of a check."""
 
 _MAX_STARTS: Final = 3
 """Workers that may end in a row before they have made a check."""
@@ -166,8 +166,11 @@ class Workers:
             process, reply = self._events.get(timeout=_TICK_SECONDS)
         except queue.Empty:
             return None, None
+        if reply is not None and "first_call" in reply:
+            process.is_compiling = reply["first_call"]
+            return None, None
         if reply is not None:
-            process.waited = 0.0
+            process.restart_clock()
             if "error" in reply:
                 raise _rebuilt(*reply["error"])
             if "ready" in reply:
@@ -223,8 +226,8 @@ class Workers:
         shard.ends += 1
         self._ends_in_a_row += 1
         if process.overdue is not None:
-            how = f"it took more than {self._limit_of(name):g} s; {how}"
-        yield Ended(name, how, process.waited)
+            how = f"{self._overdue_text(process, name)}; {how}"
+        yield Ended(name, how, process.waited + process.compiled)
         if shard.ends == _MAX_ENDS_IN_SHARD:
             for left in shard.names:
                 reason = f"not tried: {shard.ends} checks like it ended their process"
@@ -240,10 +243,24 @@ class Workers:
         self._last_look = now
         for process in self._processes:
             # Not more than that for a moment in which this process itself was stopped.
-            process.waited += min(passed, 4.0 * _TICK_SECONDS)
+            passed = min(passed, 4.0 * _TICK_SECONDS)
+            if process.is_compiling:
+                process.compiled += passed
+            else:
+                process.waited += passed
             limit = self._limit_of(process.shard.names[0]) if process.shard else _START_SECONDS
-            if process.waited > limit and process.overdue is None and not process.is_idle:
+            is_late = process.waited > limit or process.compiled > self._first_calls_limit
+            if is_late and process.overdue is None and not process.is_idle:
                 process.kill_overdue()
+
+    @property
+    def _first_calls_limit(self) -> float:
+        return self._time_limit * _LARGE_FACTOR
+
+    def _overdue_text(self, process: WorkerProcess, name: str) -> str:
+        if process.compiled > self._first_calls_limit:
+            return f"its first calls took more than {self._first_calls_limit:g} s"
+        return f"it took more than {self._limit_of(name):g} s"
 
     def _limit_of(self, name: str) -> float:
         return self._time_limit * (_LARGE_FACTOR if name in self._large else 1.0)

@@ -79,7 +79,8 @@ class Report:
     results : list of Result
         How each check ended.
     unknown : list of str
-        What is wrong with the list of expected failures, and why a run did not come to its end.
+        What is wrong with the list of expected failures, and why a run did not come to its end,
+        or had no checks.
     seconds : float
         How long it took.
     total : int
@@ -92,6 +93,8 @@ class Report:
         What a call takes whose shapes are new.
     few_shapes : bool
         Whether each suite tries one sample of each op, since that is much.
+    left_out : dict of str to int
+        By suite, how many checks are left out for that reason.
     """
 
     subject: SubjectSummary
@@ -104,6 +107,7 @@ class Report:
     versions: Mapping[str, str]
     shape_cost: ShapeCost
     few_shapes: bool
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def finished(self) -> bool:
@@ -173,6 +177,8 @@ class Report:
         counts = counts or "no checks"
         if not self.finished:
             verdict = f"stopped after {len(self.results)} of {self.total} checks"
+        elif not self.total:
+            verdict = "was not tried"
         else:
             verdict = "conforms" if self.conforms else "does not conform"
         earlier = f", {self.resumed} of them in an earlier run" if self.resumed else ""
@@ -209,6 +215,7 @@ class Report:
             "compiled": self.subject.compiles,
             "quick": self.selection.quick,
             "few_shapes": self.few_shapes,
+            "left_out": dict(self.left_out),
             "conforms": self.conforms,
             "finished": self.finished,
             "total": self.total,

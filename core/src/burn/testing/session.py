@@ -15,8 +15,9 @@ from burn.dtype import DType
 from burn.errors import ArgumentError, BurnError
 from burn.testing._check import Check, Result, Status
 from burn.testing._check_selection import Selection
+from burn.testing._chosen_checks import Chosen, needs_few_shapes
 from burn.testing._expected import ExpectedFailures, find_expected_failures, run_check
-from burn.testing._shape_cost import ShapeCost, listed, needs_few_shapes
+from burn.testing._shape_cost import ShapeCost
 from burn.testing._summary import SubjectSummary
 from burn.testing._worker_process import Shard
 from burn.testing._workers import Ended, Workers
@@ -29,8 +30,6 @@ __all__ = [
     "TIME_LIMIT_SECONDS",
     "Session",
     "check_workers",
-    "listed",
-    "needs_few_shapes",
     "run_check",
 ]
 
@@ -93,6 +92,7 @@ class Session:
         self._time_limit = time_limit
         self._few_shapes = few_shapes
         self._cost = ShapeCost(0.0, 0.0)
+        self._left_out: Mapping[str, int] = {}
         self._earlier = earlier
         self._subject: SubjectSummary | None = None
         self._checks: dict[str, Check] = {}
@@ -142,6 +142,7 @@ class Session:
             versions_of(self.device),
             self._cost,
             bool(self._few_shapes),
+            self._left_out,
         )
 
     def _begin(
@@ -168,14 +169,15 @@ class Session:
         expected = ExpectedFailures.read(self._expected_failures)
         self._cost = ShapeCost.of(subject)
         self._few_shapes = needs_few_shapes(self._few_shapes, self._selection, self._cost)
-        checks = list(listed(subject, self._selection, few_shapes=self._few_shapes))
+        chosen = Chosen.of(subject, self._selection, few_shapes=self._few_shapes)
+        self._left_out = chosen.left_out
         reasons = {
             check.name: reason
-            for check in checks
+            for check in chosen.checks
             if (reason := expected.reason(subject, check.name)) is not None
         }
-        unknown = expected.unknown(subject)
-        for check in self._begin(SubjectSummary.of(subject), checks, reasons, unknown):
+        problems = [one for one in (chosen.problem, *expected.unknown(subject)) if one]
+        for check in self._begin(SubjectSummary.of(subject), chosen.checks, reasons, problems):
             yield run_check(subject, check, expected)
 
     def _in_workers(self) -> Generator[Result | None]:
@@ -192,6 +194,7 @@ class Session:
             found = workers.describe()
             self._cost = ShapeCost.of_json(found["shape_cost"])
             self._few_shapes = found["few_shapes"]
+            self._left_out = found["left_out"]
             large, reasons, checks = set(), {}, []
             for suite, op, dtype, note, is_large, reason in found["checks"]:
                 check = self._elsewhere(suite, op, dtype, note, is_large=is_large)
@@ -201,7 +204,7 @@ class Session:
                 if reason is not None:
                     reasons[check.name] = reason
             subject = SubjectSummary.of_json(found["subject"])
-            left = self._begin(subject, checks, reasons, found["unknown"])
+            left = self._begin(subject, checks, reasons, found["problems"])
             try:
                 for outcome in workers.run(_shards(left), large):
                     yield None if outcome is None else self._result(outcome)

@@ -1,0 +1,77 @@
+"""Sorts of samples: what is special about the operands and attributes of one, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from burn.testing.op_samples import Array, Sample
+
+__all__ = ["sorts_of"]
+
+_MANY_AXES: Final = 4
+"""Axes of a tensor that are many."""
+
+_FAR: Final = 1e30
+"""Floats that a product of two of them in float32 cannot hold."""
+
+_NOT_ONE: Final = ("dilation", "groups", "stride", "output_padding")
+"""Attributes that most calls leave at 1, or at 0."""
+
+
+def sorts_of(one: Sample) -> frozenset[str]:
+    """What is special about a sample.
+
+    Examples
+    --------
+    >>> from burn.testing.op_samples import sample
+    >>> import numpy as np
+    >>> sorted(sorts_of(sample("a window", np.full((2, 1, 4, 4), np.nan), dilation=(2, 2))))
+    ['NaN', 'dilation', 'many axes']
+    """
+    found = {sort for array in _arrays(one.operands) for sort in _of_array(array)}
+    for name, value in one.attributes.items():
+        found.update(_of_attribute(name, value))
+    return frozenset(found)
+
+
+def _arrays(operands: Any) -> Iterator[Array]:
+    for operand in operands:
+        if isinstance(operand, list):
+            yield from _arrays(operand)
+        elif isinstance(operand, (np.ndarray, int, float)):
+            yield np.asarray(operand)
+
+
+def _of_array(array: Array) -> Iterator[str]:
+    if array.ndim >= _MANY_AXES:
+        yield "many axes"
+    if not array.size:
+        yield "no elements"
+        return
+    if not array.flags.c_contiguous:
+        yield "strides"
+    if array.dtype.kind == "f":
+        if np.isnan(array).any():
+            yield "NaN"
+        if np.isinf(array).any():
+            yield "infinities"
+        if (np.abs(array[np.isfinite(array)].astype(float)) > _FAR).any():
+            yield "large exponents"
+    elif array.dtype.kind == "i" and (np.abs(array.astype(float)) >= 1 << 31).any():
+        yield "64 bits"
+
+
+def _of_attribute(name: str, value: Any) -> Iterator[str]:
+    values = value if isinstance(value, tuple) else (value,)
+    numbers = [one for one in values if type(one) is int]
+    if name in ("axis", "axes") and len(numbers) > 1:
+        yield "several axes"
+    if name in _NOT_ONE and any(one > 1 or (one and name == "output_padding") for one in numbers):
+        yield name
+    if type(value) is bool and value:
+        yield f"{name} is true"
+    if isinstance(value, str):
+        yield f"{name} {value}"
