@@ -12,6 +12,7 @@ from burn.plugins import BackendSpec, DeviceInfo, registered
 from burn.testing import Selection, Subject, checks_of
 from kernel_mutants import IN_GATE, KERNEL_MUTANTS
 from mutants import DEVICE_MUTANTS, MUTANTS, RELAXED, WRONG_RULES, Mutant, TwoDevices
+from program_mutants import PROGRAM_MUTANTS
 
 USAGE = burn.Device("cpu").info.usage
 ONE = [DeviceInfo("unit", 0, "a mutant", usage=USAGE)]
@@ -32,7 +33,7 @@ def first_failure(backend, probe, selection):
 
 def mutants():
     """Those of kernels are many of few sorts, of which the gate tries a part."""
-    for mutant in MUTANTS:
+    for mutant in [*MUTANTS, *PROGRAM_MUTANTS]:
         yield pytest.param(mutant, id=mutant.name)
     for number, mutant in enumerate(KERNEL_MUTANTS):
         marks = pytest.mark.exhaustive if number % IN_GATE else ()

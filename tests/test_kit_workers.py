@@ -30,12 +30,12 @@ from burn.testing import (
     Result,
     Status,
     Subject,
-    _shape_cost as shape_cost,
-    _workers as workers,
     mock_backend,
     run,
+    shape_cost,
+    workers,
 )
-from burn.testing._sample_sorts import sorts_of
+from burn.testing.sample_sorts import sorts_of
 
 pytestmark = pytest.mark.usefixtures("default_signals")
 

@@ -13,9 +13,9 @@ from burn.dtype import float16, float32
 from burn.ops import REGISTRY
 from burn.testing._check import Check
 from burn.testing._check_selection import Selection
-from burn.testing._sample_sorts import sorts_of
-from burn.testing._shape_cost import ShapeCost
 from burn.testing.op_samples import SAMPLES
+from burn.testing.sample_sorts import sorts_of
+from burn.testing.shape_cost import ShapeCost
 from burn.testing.subject import Subject
 from burn.testing.suites import SUITES, checks_of, is_left_out
 

@@ -28,8 +28,8 @@ from burn.testing._check_selection import Selection
 from burn.testing._chosen_checks import Chosen, needs_few_shapes
 from burn.testing._expected import ExpectedFailures, run_check
 from burn.testing._first_calls import listen as listen_to_first_calls
-from burn.testing._shape_cost import ShapeCost
 from burn.testing._summary import SubjectSummary
+from burn.testing.shape_cost import ShapeCost
 from burn.testing.subject import Subject
 from burn.testing.suites import checks_of
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from burn.dtype import DType
 from burn.testing._check import Result, Status, finite
 from burn.testing._compiled import Way
-from burn.testing._shape_cost import ShapeCost, distinct_calls
 from burn.testing.op_samples import SAMPLES
+from burn.testing.shape_cost import ShapeCost, distinct_calls
 
 if TYPE_CHECKING:
     from burn.testing._check_selection import Selection

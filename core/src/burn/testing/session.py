@@ -17,14 +17,14 @@ from burn.testing._check import Check, Result, Status
 from burn.testing._check_selection import Selection
 from burn.testing._chosen_checks import Chosen, needs_few_shapes
 from burn.testing._expected import ExpectedFailures, find_expected_failures, run_check
-from burn.testing._shape_cost import ShapeCost
 from burn.testing._summary import SubjectSummary
 from burn.testing._worker_process import Shard
-from burn.testing._workers import Ended, Workers
 from burn.testing.earlier_run import EarlierRun, versions_of
 from burn.testing.report import Report
+from burn.testing.shape_cost import ShapeCost
 from burn.testing.subject import Subject
 from burn.testing.suites import find_check
+from burn.testing.workers import Ended, Workers
 
 __all__ = [
     "TIME_LIMIT_SECONDS",
