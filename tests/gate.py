@@ -90,14 +90,14 @@ def is_tried(check, subject):
 def checks_of_gate(checks, subject):
     """The checks of one op that the gate makes.
 
-    A sample that float32 tries is tried with each other dtype if it is the first of three.
+    A sample that float32 tries is tried with each other dtype if it is the first of five.
     """
     tried = {check.note for check in checks if is_value(check) and check.dtype is float32}
     counts = Counter()
     for check in filter(lambda check: is_tried(check, subject), checks):
         if is_value(check) and check.dtype is not float32 and check.note in tried:
             counts[check.dtype] += 1
-            if counts[check.dtype] % 3 != 1:
+            if counts[check.dtype] % 5 != 1:
                 continue
         yield check
 

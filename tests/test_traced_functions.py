@@ -10,6 +10,7 @@ import pytest
 
 import burn
 from burn.devices import forget_plans
+from nearness import Near
 from test_tracking import FUNCTIONS, OF_TENSORS, TRIED, calls_of, flat, mapped
 
 CPU = burn.Device("cpu")
@@ -74,8 +75,8 @@ def with_arrays(function, tree, device):
     return call
 
 
-def bits(tensors):
-    return [(x.dtype, x.shape, x.detach().numpy().tobytes()) for x in tensors]
+def values(tensors):
+    return [Near(x.detach().numpy()) for x in tensors]
 
 
 def choices(arrays):
@@ -85,7 +86,7 @@ def choices(arrays):
 
 
 def check_follows(function, tree, outside, device, *, is_warm):
-    """See that the program of a call has the eager bits, and reads the tensors from outside."""
+    """See that the program of a call gives the eager values, and reads the tensors from outside."""
     arrays = arrays_of(tree)
     call = with_arrays(function, tree, device)
     tensors = [burn.asarray(array, device=device) for array in arrays]
@@ -111,9 +112,9 @@ def check_follows(function, tree, outside, device, *, is_warm):
 
 
 def seeded(device, function, /, *arguments, **keywords):
-    """The bits of what a function gives, with the same random numbers each time."""
+    """The values that a function gives, with the same random numbers each time."""
     device.seed(3)
-    return bits(function(*arguments, **keywords))
+    return values(function(*arguments, **keywords))
 
 
 def is_there(function, tree, device):
@@ -137,7 +138,8 @@ def test_a_public_function_follows_the_tensors_from_outside(name, everything):
             if not is_there(function, tree, device):
                 continue
             for outside in choices(arrays_of(tree)):
-                for is_warm in (True, False):
+                # In the gate plans are made anew by one of the two devices.
+                for is_warm in (True, False) if everything else (device.is_autodiff,):
                     try:
                         check_follows(function, tree, outside, device, is_warm=is_warm)
                     except burn.BurnError as error:

@@ -178,8 +178,14 @@ def products(dtype):
         yield normal(*rows, 64, dtype=dtype, seed=4), normal(32, seed=5).to(dtype) * has_bias
 
 
-@pytest.mark.parametrize("part", [100, 1 << 20])
-@pytest.mark.parametrize("scheme", schemes(40), ids=str)
+def schemes_and_parts():
+    """In the gate each scheme with one size of parts."""
+    for number, (scheme, part) in enumerate(itertools.product(schemes(40), [100, 1 << 20])):
+        marks = pytest.mark.exhaustive if number % 4 in (1, 2) else ()
+        yield pytest.param(scheme, part, id=f"{scheme}-{part}", marks=marks)
+
+
+@pytest.mark.parametrize(("scheme", "part"), list(schemes_and_parts()))
 def test_a_product_by_rows_is_that_of_the_restored_weight(table, monkeypatch, scheme, part):
     monkeypatch.setattr("burn_torch.quantized_products.PART", part)
     for number, (dtype, (shape, is_transposed)) in enumerate(
