@@ -66,7 +66,8 @@ def has_op(name, op):
 
 def marks_of_suite(name, suite):
     """The gate tries a suite beyond single ops natively on each device."""
-    later = (name in EXAMPLES and suite in SLOW_ON_EXAMPLES) or (name, suite) == (ROUTED, "silence")
+    is_slow = name in EXAMPLES and suite in SLOW_ON_EXAMPLES
+    later = is_slow or (name == ROUTED and suite in ("memory", "silence"))
     return pytest.mark.exhaustive if later else marks_of(name)
 
 
