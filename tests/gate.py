@@ -13,7 +13,9 @@ from burn.testing import NumpyBackend, Subject, subjects
 EXAMPLES = ("pure:0", "strict:0")
 """Devices of the examples of backends."""
 
-SLOW_ON_EXAMPLES = ("distributions", "memory", "seeding", "silence", "threads")
+SLOW_ON_EXAMPLES = (
+    *("compiled_calls", "distributions", "long_axes", "memory", "seeding", "silence", "threads"),
+)
 """Suites of what core does alike on every device, which take long on an example."""
 
 ROUTED = "router/cpu:0"
@@ -67,7 +69,8 @@ def has_op(name, op):
 def marks_of_suite(name, suite):
     """The gate tries a suite beyond single ops natively on each device."""
     is_slow = name in EXAMPLES and suite in SLOW_ON_EXAMPLES
-    later = is_slow or (name == ROUTED and suite in ("memory", "silence"))
+    routed = ("compiled_calls", "long_axes", "memory", "silence")
+    later = is_slow or (name == ROUTED and suite in routed)
     return pytest.mark.exhaustive if later else marks_of(name)
 
 

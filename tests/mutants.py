@@ -372,6 +372,104 @@ def keeping_host_memory(right):
     return lambda data, device: data.array
 
 
+def reading_memory_once(right):
+    """What was read of a memory is kept for all of its parts of one shape."""
+    known = {}
+
+    def call(x):
+        base = x if x.base is None else x.base
+        key = (id(base), x.shape, x.strides)
+        return known.setdefault(key, (base, right(x)))[1]
+
+    return call
+
+
+def telling_the_first(right):
+    """An error names the index of the first one."""
+    first = []
+
+    def call(x, indices, *, axis):
+        try:
+            return right(x, indices, axis=axis)
+        except IndexError as error:
+            first.append(error)
+            raise first[0] from None
+
+    return call
+
+
+def telling_once(right):
+    """An index out of range is an error once; later ones are brought into the range."""
+    told = []
+
+    def call(x, indices, *, axis):
+        try:
+            return right(x, indices, axis=axis)
+        except IndexError:
+            if told:
+                return late_index(right)(x, indices, axis=axis)
+            told.append(None)
+            raise
+
+    return call
+
+
+def keeping_operands(right):
+    """A product keeps its operands for a gradient that nobody asks for."""
+    kept = []
+
+    def call(x1, x2):
+        kept.append((x1, x2))
+        return right(x1, x2)
+
+    return call
+
+
+def growing(right):
+    """A product keeps the memory that it needs beside its operands."""
+    kept = []
+
+    def call(x1, x2):
+        kept.append(np.array(x1))
+        return right(x1, x2)
+
+    return call
+
+
+def through_float32(right):
+    """Integers are computed in float32."""
+
+    def call(x1, x2):
+        result = right(x1, x2)
+        is_integer = result.dtype.kind == "i" and result.size
+        return result.astype(np.float32).astype(result.dtype) if is_integer else result
+
+    return call
+
+
+def counting_in_float32(right):
+    """A count in float32, which stays at 2**24."""
+
+    def call(x, *, axis, keepdims=False, dtype):
+        result = right(x, axis=axis, keepdims=keepdims, dtype=dtype)
+        is_count = x.size > 1 << 24 and result.dtype.kind == "i"
+        return np.minimum(result, np.asarray(1 << 24, result.dtype)) if is_count else result
+
+    return call
+
+
+def in_a_grid(right):
+    """No more matrices than a grid of a GPU has along an axis."""
+
+    def call(x1, x2):
+        result = np.array(right(x1, x2))
+        if result.ndim > 2:
+            result[65_535:] = 0
+        return result
+
+    return call
+
+
 MUTANTS = [
     # Infinities and zeros.
     Mutant("infinities in vector registers", "gelu", vectorized, "values"),
@@ -521,6 +619,25 @@ MUTANTS = [
         lambda x, views: any(one is not x and one.base is not x for one in views)), "views"),
     Mutant("does not write in place", "write_slice", lambda right: (
         lambda x, value, *, slices: None), "views"),
+    # Counters, lengths, and what comes again.
+    Mutant("several axes lose NaN", "max", lambda right: lambda x, *, axis, **rest: (
+        ignoring_nan(right) if len(axis) > 1 else right)(x, axis=axis, **rest), "values"),
+    Mutant("a position of 16 bits", "argmax", lambda right: lambda x, **rest: (
+        right(x, **rest) % 65_536), "long_axes"),
+    Mutant("indices of 16 bits", "gather", lambda right: lambda x, indices, *, axis: right(
+        x, np.where(np.abs(indices) < 65_536, indices, 65_535), axis=axis), "long_axes"),
+    Mutant("an order of 16 bits", "argsort", lambda right: lambda x, **rest: (
+        right(x, **rest) % 65_536), "long_axes"),
+    Mutant("a count in float32", "sum", counting_in_float32, "long_axes"),
+    Mutant("numbers counted in float32", "arange", lambda right: lambda *, start, step, **rest: (
+        right(start=float(np.float32(start)), step=step, **rest)), "long_axes"),
+    Mutant("integers multiplied in float32", "multiply", through_float32, "long_axes"),
+    Mutant("as many matrices as a grid has", "matmul", in_a_grid, "long_axes"),
+    Mutant("a part reads as the one before", "to_data", reading_memory_once, "transfers"),
+    Mutant("the index of the first error is told again", "gather", telling_the_first, "failures"),
+    Mutant("an index out of range is an error once", "gather", telling_once, "failures"),
+    Mutant("a product keeps its operands", "matmul", keeping_operands, "memory"),
+    Mutant("a product keeps its memory", "matmul", growing, "memory"),
 ]  # fmt: skip
 
 

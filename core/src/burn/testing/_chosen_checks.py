@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from burn.dtype import float16, float32
+from burn.dtype import bool_, complex64, float16, float32, float64, int64
 from burn.ops import REGISTRY
 from burn.testing._check import Check
 from burn.testing._check_selection import Selection
@@ -33,11 +33,17 @@ _DRAWS: Final = ("rank 0", "long 1", "part 2")
 _NARROW: Final = ("16-bit", "float16")
 """What names of samples have that go wrong in 16-bit floats alone."""
 
+_MOVING: Final = ("views", "interchange", "transfers")
+"""Suites that move elements, of which a dtype of each size is tried."""
+
+_OF_EACH_SIZE: Final = (None, bool_, float16, float32, int64, float64, complex64)
+"""These dtypes; None: a check without a dtype."""
+
 _FAR: Final = "index "
 """What names of error samples begin with that differ in one number: none is compiled anew."""
 
 _LEFT_OUT: Final = (
-    *("functions", "function_transforms", "silence"),
+    *("functions", "function_transforms", "silence", "wrong_calls"),
     *("quantization", "quantized_tensors"),
 )
 """Suites of what core makes of ops, and of all samples."""
@@ -116,6 +122,8 @@ def _with_few_shapes(subject: Subject, checks: Iterable[Check]) -> Iterator[Chec
     for check in checks:
         is_native = _is_native(subject, check)
         if check.suite in _LEFT_OUT or not (is_native or check.suite in _OF_DERIVED_OPS):
+            continue
+        if check.suite in _MOVING and check.dtype not in _OF_EACH_SIZE:
             continue
         if check.suite == "values" and is_native:
             others.setdefault(check.op, []).append(check)

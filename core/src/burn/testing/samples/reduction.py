@@ -206,6 +206,11 @@ _SHARES: Final = np.array([[0.0, 0.5, 0.5], [1 / 3, 1 / 3, 1 / 3], [0.0, 0.5, 0.
 _EXTREMA: Final = [
     *layouts("floats", floats),
     sample("NaN at the end", _NAN_AT_THE_END, axis=(0,)),
+    sample(
+        "NaN, several axes",
+        np.array([[[1.0, 2.0], [math.nan, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]),
+        axis=(1, 2),
+    ),
     sample("NaN propagates", np.array([[1.0, math.nan], [math.nan, math.inf]]), axis=(1,)),
     sample("infinities", np.array([[-math.inf, -math.inf], [math.inf, 1.0]]), axis=(1,)),
     *layouts("integers", integers),

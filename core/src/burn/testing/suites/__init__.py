@@ -25,6 +25,7 @@ from burn.testing.suites import (
     failures,
     functions,
     interchange,
+    long_axes,
     memory,
     programs,
     quantization,
@@ -71,6 +72,7 @@ SUITES: Final[dict[str, Suite]] = {
         threads,
         memory,
         sizes,
+        long_axes,
     )
     for suite in module.SUITES
 }

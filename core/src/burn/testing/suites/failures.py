@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -98,6 +99,53 @@ def raises_by_the_sync(device: Device) -> None:
             raised = True
         expect(raised, f"neither {name} of an index that is out of range nor sync() raised")
         _works(device)
+
+
+@_failures.check("each index out of range is told as it is")
+def told_as_it_is(device: Device) -> None:
+    """The second failure as the first one: with its own index, also after work that succeeds."""
+    x = burn.asarray([1.0, 2.0, 3.0], device=device)
+    zeros = burn.zeros(3, device=device)
+    ones = burn.ones(2, device=device)
+    for wrong, told in (
+        ([0, 3], "3"),
+        ([-7, 1], "-7"),
+        ([1, 5], "5"),
+        ([9, 9], "9"),
+        ([0, 3], "3"),
+    ):
+        indices = burn.asarray(wrong, device=device)
+        works: dict[str, Callable[[], Tensor]] = {
+            "take": partial(burn.take, x, indices, axis=0),
+            "take_along_axis": partial(burn.take_along_axis, x, indices, axis=0),
+            "scatter_add": partial(burn.scatter_add, zeros, indices, ones, axis=0),
+        }
+        for what, work in works.items():
+            try:
+                found = work().numpy()
+            except OutOfRangeError as error:
+                text = f"index {told} "
+                expect(text in str(error), f"{what}: the message does not say {text!r}: {error}")
+            else:
+                raise Failure(f"{what} of the indices {wrong} gave {found}")
+            _forget(device)
+            right = burn.take(x, burn.asarray([2, -3], device=device), axis=0)
+            expect_values("elements after a failure", right, np.array([3.0, 1.0], np.float32))
+
+
+@_failures.check("of two failures before a read one is told")
+def two_failures(device: Device) -> None:
+    """The read says one of them, and neither spoils what comes later."""
+    try:
+        first, second = _bad_take(device), _bad_scatter(device)
+        found = first.numpy()
+    except OutOfRangeError:
+        pass  # at once, or by the read
+    else:
+        del second
+        raise Failure(f"what failed before other work failed was read as {found}")
+    _forget(device)
+    _works(device)
 
 
 @_failures.check("what depends on failed work raises too")

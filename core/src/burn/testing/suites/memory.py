@@ -88,6 +88,37 @@ def tensors_are_freed(device: Device) -> None:
     _watch(lambda: burn.ones((16, 16), device=device) * 2.0)
 
 
+@_memory.check("operands are freed with their last name")
+def operands_are_freed(device: Device) -> None:
+    """No operation keeps what it was given, or gave: products, windows, sums, sorts."""
+    functional = burn.nn.functional
+    works: dict[str, Callable[[Any, Any], Any]] = {
+        "matmul": lambda x, y: x @ y,
+        "linear": functional.linear,
+        "conv": lambda x, y: functional.conv2d(x[None, None], y[None, None, :3, :3]),
+        "sum": lambda x, y: burn.sum(x * y, axis=0),
+        "softmax": lambda x, y: functional.softmax(x + y, axis=1),
+        "sort": lambda x, y: burn.sort(burn.concat([x, y])),
+        "take": lambda x, y: burn.take(x, burn.argmax(y, axis=0), axis=0),
+        "scatter_add": lambda x, y: burn.scatter_add(x, burn.argsort(y, axis=0), y, axis=0),
+    }
+    with _collector_off():
+        for what, work in works.items():
+            work(burn.ones((16, 16), device=device), burn.ones((16, 16), device=device)).numpy()
+            watched = []
+            for _ in range(2):  # what keeps the operands of one call keeps them until the next
+                x = burn.ones((16, 16), device=device) * 2.0
+                y = burn.ones((16, 16), device=device) * 0.5
+                result = work(x, y)
+                result.numpy()
+                watched += [_reference_to(_primitive_of(one)) for one in (x, y, result)]
+                del x, y, result
+            alive = [("x", "y", "the result")[k % 3] for k, one in enumerate(watched) if one()]
+            expect(
+                not alive, f"{what}: {' and '.join(alive)} are still there after their last name"
+            )
+
+
 @_memory.check("a graph is freed with its tensors")
 def unused_graphs_are_freed(device: Device) -> None:
     """Without the garbage collector, and without a backward pass."""
@@ -159,6 +190,20 @@ def no_growth(device: Device) -> None:
         burn.asarray(host, device=device)
 
     _expect_no_growth(device, work, rounds=160, kept=4 * host.nbytes)
+
+
+@_memory.check("products again and again need no more memory")
+def no_growth_of_products(device: Device) -> None:
+    """What a product needs beside its operands is used again, or freed."""
+    rows = _rows(device)
+    x = burn.ones((rows, 1024), dtype=float32, device=device)
+    column = burn.ones((1024, 4), dtype=float32, device=device)
+
+    def work() -> None:
+        (x @ column)[:1].numpy()
+        (column.T @ x.T)[:1].numpy()
+
+    _expect_no_growth(device, work, rounds=40, kept=4 * x.size)
 
 
 @_memory.check("training again and again needs no more memory")

@@ -53,6 +53,32 @@ def every_layout_is_read(device: Device, dtype: DType) -> None:
         expect(tensor.tolist() == expected.tolist() or dtype is bfloat16, f"tolist() of {what}")
 
 
+@_transfers.check("tensors in one memory are read apart", dtypes=for_each_dtype())
+def parts_are_read(device: Device, dtype: DType) -> None:
+    """Parts of one tensor, of one shape and with other offsets, and what they are after a write."""
+    values = typical(dtype, 4, 6)
+    x = burn.asarray(values, device=device)
+    parts = [
+        (x[0], values[0]),
+        (x[2], values[2]),
+        (x[3, ::-1], values[3, ::-1]),
+        (x[:, 1], values[:, 1]),
+        (x[:, 4], values[:, 4]),
+        (x[1:3, 2:4], values[1:3, 2:4]),
+        (x[2:, 4:].T, values[2:, 4:].T),
+    ]
+    for _ in range(2):
+        arrays = [part.numpy() for part, _ in parts]
+        for number, (array, (_, expected)) in enumerate(zip(arrays, parts, strict=True)):
+            expect_values(f"part {number} of a tensor", array, expected)
+    x[2] = x[0]
+    changed = values.copy()
+    changed[2] = values[0]
+    expect_values("a part that was written to", x[2], changed[2])
+    expect_values("a tensor of which a part was written to", x, changed)
+    expect_values("a column of it", x[:, 4], changed[:, 4])
+
+
 @_transfers.check("what was read cannot be written to", dtypes=for_each_dtype())
 def reads_are_read_only(device: Device, dtype: DType) -> None:
     """`numpy()` gives a read-only array, and what it holds stays as it is."""
