@@ -415,7 +415,7 @@ def telling_once(right):
 
 
 def keeping_operands(right):
-    """A product keeps its operands for a gradient that nobody asks for."""
+    """A product keeps its operands for a gradient that is never asked for."""
     kept = []
 
     def call(x1, x2):

@@ -486,6 +486,10 @@ def kinds_of_checks(report):
     return values, [(one.suite, one.op) for one in checks if one.suite not in ("values", "draws")]
 
 
+_FUNCTION_SUITES = ("functions", "function_transforms", "wrong_calls")
+"""Suites of public functions, which a run of few shapes leaves out."""
+
+
 def sorts_of_values(report):
     """The sorts of the samples of `add` that the suite values tries."""
     samples = {one.note: one for one in SAMPLES["add"].samples}
@@ -526,7 +530,7 @@ def test_a_quick_run_tries_few_shapes_where_each_is_compiled_for():
     assert narrow == {"values/sum/float16/beyond float16 on the way"}
     of_add = {suite for suite, op in others if op == "add"}
     every_of_add = {suite for suite, op in kinds_of_checks(every)[1] if op == "add"}
-    assert of_add == every_of_add - {"functions", "function_transforms", "quantization"}
+    assert of_add == every_of_add - {*_FUNCTION_SUITES, "quantization"}
     of_functions = {name for name, suite in SUITES.items() if suite.of_functions}
     derived = {suite for suite, op in others if op == "softmax"} - of_functions
     assert derived == {"settings", "gradients"}

@@ -46,7 +46,7 @@ _LEFT_OUT: Final = (
     *("functions", "function_transforms", "silence", "wrong_calls"),
     *("quantization", "quantized_tensors"),
 )
-"""Suites of what core makes of ops, and of all samples."""
+"""Suites of what core makes of ops: their calls have shapes of their own."""
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,8 @@ def sorts_of(one: Sample) -> frozenset[str]:
     found = {sort for array in _arrays(one.operands) for sort in _of_array(array)}
     for name, value in one.attributes.items():
         found.update(_of_attribute(name, value))
+    if {"NaN", "several axes"} <= found:
+        found.add("NaN along several axes")
     return frozenset(found)
 
 
