@@ -1,5 +1,7 @@
 """Code of other libraries, unchanged, on tensors: the results are tensors, and NumPy's."""
 
+import copy
+import pickle
 import warnings
 
 import array_api_extra as xpx
@@ -26,6 +28,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.preprocessing import StandardScaler
 
 import burn
+from burn.quant_scheme import QDType, QuantScheme
 
 CPU = burn.Device("cpu")
 POINTS = np.random.default_rng(0).normal(size=(60, 4)) * [1.0, 2.0, 0.5, 1.5] + [0, 1, 2, 3]
@@ -204,3 +207,36 @@ EXTRA = {
 @pytest.mark.parametrize("name", EXTRA)
 def test_array_api_extra_takes_tensors(name):
     same(EXTRA[name](tensor(POINTS)), EXTRA[name](POINTS))
+
+
+DTYPES = [*burn.DType.members(), QDType(QuantScheme())]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_a_dtype_equals_its_name_and_is_no_string(dtype):
+    name = str(dtype)
+    assert not isinstance(dtype, str)
+    assert (dtype == name, name == dtype, dtype != name, dtype != f"{name}?") == (1, 1, 0, 1)
+    assert hash(dtype) == hash(name)
+    assert {dtype: 1}[name] == {name: 1}[dtype] == 1
+    assert f"{dtype}|{dtype:>40}|{dtype!s}" == f"{name}|{name:>40}|{name}"
+    assert all(dtype != other for other in DTYPES if other is not dtype)
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert pickle.loads(pickle.dumps(dtype, protocol)) is dtype
+    assert copy.deepcopy(dtype) is dtype is copy.copy(dtype)
+
+
+@pytest.mark.parametrize("dtype", burn.DType.members(), ids=str)
+def test_numpy_takes_a_dtype_for_one(dtype):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.zeros(2, dtype=dtype).dtype == dtype.numpy == np.dtype(dtype)
+        assert dtype.numpy == dtype == dtype.numpy.type
+        assert np.result_type(dtype, dtype) == dtype.numpy
+        # JAX asks NumPy so.
+        assert np.result_type(burn.zeros(2, dtype=dtype)) == dtype.numpy
+
+
+def test_numpy_has_no_dtype_of_quantized_tensors():
+    with pytest.raises(burn.DTypeError, match="NumPy has no dtype for"):
+        np.zeros(2, dtype=QDType(QuantScheme()))

@@ -138,12 +138,13 @@ class DTypeUsage(enum.Flag):
     GENERAL = STORAGE | ARITHMETIC
 
 
-class DType(str):
+class DType:
     """An element type. There is one object per type, so ``is`` compares.
 
-    It is a string, its name: it equals the name and hashes like it, so ``x.dtype == "float32"``
-    and ``x.dtype in {"float16", "float32"}`` hold, and NumPy takes it for a dtype. It also equals
-    NumPy's dtypes and scalar types that mean the same (which, as in NumPy, hash differently).
+    It equals its name and hashes like it, so ``x.dtype == "float32"`` and
+    ``x.dtype in {"float16", "float32"}`` hold. It also equals NumPy's dtypes and scalar types that
+    mean the same (which, as in NumPy, hash differently), and NumPy takes it for a dtype. It is no
+    string: ``str(dtype)`` is its name.
 
     Attributes
     ----------
@@ -166,6 +167,7 @@ class DType(str):
     """
 
     __slots__ = (
+        "_hash",
         "is_bool",
         "is_complex",
         "is_float",
@@ -186,12 +188,9 @@ class DType(str):
     of_scheme: ClassVar[Callable[[str], DType] | None] = None
     """From the text of a scheme to the dtype of its tensors; `burn.quant_scheme` sets it."""
 
-    def __new__(cls, name: str, kind: Kind, itemsize: int) -> DType:  # noqa: ARG004, PYI034 — see __init__; no class derives from it
-        """The string; `__init__` fills in the rest."""
-        return str.__new__(cls, name)
-
     def __init__(self, name: str, kind: Kind, itemsize: int) -> None:
         self.name = name
+        self._hash = hash(name)
         self.kind = kind
         self.itemsize = itemsize
         self.is_float = kind is Kind.FLOAT
@@ -204,7 +203,9 @@ class DType(str):
         if self is other:
             return True
         if isinstance(other, str):
-            return str.__eq__(self, other)
+            return self.name == other
+        if isinstance(other, DType):
+            return False
         import numpy as np
 
         if not isinstance(other, (type, np.dtype)):
@@ -214,16 +215,17 @@ class DType(str):
         except DTypeError:
             return False
 
-    def __ne__(self, other: object) -> bool:
-        return not self == other
-
-    __hash__ = str.__hash__  # in C: tables are keyed by dtypes
+    def __hash__(self) -> int:
+        return self._hash
 
     def __repr__(self) -> str:
         return f"burn.{self.name}"
 
     def __str__(self) -> str:
         return self.name
+
+    def __format__(self, spec: str) -> str:
+        return format(self.name, spec)
 
     def __reduce__(self) -> tuple[object, ...]:
         return DType.of, (self.name,)
@@ -284,6 +286,15 @@ class DType(str):
             self.numpy = np.dtype(ml_dtypes.bfloat16)
         else:
             self.numpy = np.dtype(self.name)
+        return self.numpy
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The attribute `numpy`: where NumPy finds what an object means as a dtype."""
+        return self.numpy
+
+    @property
+    def __numpy_dtype__(self) -> np.dtype[Any]:  # where NumPy looks first, from 2.4 on
         return self.numpy
 
     @property

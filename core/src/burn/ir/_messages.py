@@ -66,6 +66,8 @@ def default(value: Any) -> Any:
     """What msgpack writes for an object that it does not know."""
     if value.__class__ is Status:
         return _STATUSES.index(value)
+    if isinstance(value, DType):
+        return value.name
     if value.__class__ is ScalarIr:
         fields = _FIELDS.pack(value.id, value.kind is float, value.plus)
         return msgpack.ExtType(_SCALAR, fields)
@@ -132,7 +134,7 @@ class Writer:
             return _packed_error(message)
         if isinstance(message, GraphIr):  # a program, which is called
             return self._graph(message)
-        return str(message) if isinstance(message, str) else _number(message)
+        return str(message) if isinstance(message, (str, DType)) else _number(message)
 
     def _tensor(self, tensor: TensorIr) -> Any:
         return _TENSOR, tensor

@@ -48,9 +48,10 @@ class QDType(DType):
             )
         found = cls._interned.get(scheme)
         if found is None:
-            made = str.__new__(cls, scheme.text)
+            made = super().__new__(cls)
             made.scheme = scheme
             made.name = scheme.text
+            made._hash = hash(scheme.text)
             made.kind = Kind.QUANTIZED
             made.itemsize = scheme.storage_dtype.itemsize
             made.is_float = True  # what it stands for: functions treat it as floats

@@ -241,6 +241,11 @@ class HostConversion(TensorAttributes):
             raise ArgumentError("the dtype cannot change without a copy")
         return np.array(array, dtype=dtype, copy=True if copy else None)
 
+    @property
+    def __numpy_dtype__(self) -> np.dtype[Any]:
+        """The dtype of the elements, for NumPy and what asks it (``jax.numpy.asarray``)."""
+        return self.dtype.numpy
+
     def __arrow_array__(self, type: Any = None) -> Any:
         """For pyarrow: an array of the elements, or of lists of them along the first axis."""
         return arrow.arrow_array(self, type)

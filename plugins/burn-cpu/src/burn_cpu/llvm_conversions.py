@@ -37,7 +37,7 @@ class Conversions(Instructions):
 
     def from_float(self, x: Value, of: DType, dtype: DType) -> Value:
         """A float as a value of another dtype; to an integer by truncation and saturation."""
-        target = REGISTER_TYPES[dtype]
+        target = REGISTER_TYPES[dtype.name]
         if dtype is bool_:
             return self.compare("fcmp une", x, self.constant(0.0, x.type, x.lanes))
         if dtype.kind in "iu":
@@ -49,7 +49,7 @@ class Conversions(Instructions):
 
     def from_integer(self, x: Value, dtype: DType, *, signed: bool) -> Value:
         """An integer or bool as a value of another dtype."""
-        target = REGISTER_TYPES[dtype]
+        target = REGISTER_TYPES[dtype.name]
         if dtype is bool_:
             return self.compare("icmp ne", x, self.constant(0, x.type, x.lanes))
         if dtype.kind == "f":

@@ -88,7 +88,7 @@ class LlvmWriter(Conversions):
             value = float(value)
         elif dtype is not bool_:
             value = int(value) % (1 << (8 * dtype.itemsize))
-        return self.constant(value, REGISTER_TYPES[dtype])
+        return self.constant(value, REGISTER_TYPES[dtype.name])
 
     def scalar(self, number: int, dtype: DType) -> Value:
         """Parameters are named by their numbers: ``%d2`` is a double, ``%i3`` an integer."""
@@ -162,7 +162,7 @@ class LlvmWriter(Conversions):
 
     def value_of(self, index: Any, dtype: DType) -> Value:
         """The index of each lane, if it has several."""
-        target = REGISTER_TYPES[dtype]
+        target = REGISTER_TYPES[dtype.name]
         value = self._lane_values(index)
         return value if target == "i64" else self.convert("trunc", value, target)
 
@@ -233,7 +233,7 @@ class LlvmWriter(Conversions):
         self._store(f"%out{output}", index, value, dtype)
 
     def _load(self, pointer: str, index: Any, dtype: DType, guard: Value | None) -> Value:
-        memory, size = MEMORY_TYPES[dtype], dtype.itemsize
+        memory, size = MEMORY_TYPES[dtype.name], dtype.itemsize
         lanes = max(index.lanes, guard.lanes if guard is not None else 1)
         linear = isinstance(index, _Linear)
         if guard is None:
@@ -263,13 +263,13 @@ class LlvmWriter(Conversions):
 
     def _guarded_load(self, pointer: str, index: Any, dtype: DType, guard: Value) -> Value:
         """An element, or 0."""
-        variable = self.variable(self.constant(0, REGISTER_TYPES[dtype]), dtype)
+        variable = self.variable(self.constant(0, REGISTER_TYPES[dtype.name]), dtype)
         with self.when(guard):
             self.set(variable, self._load(pointer, index, dtype, None))
         return self.get(variable)
 
     def _store(self, pointer: str, index: Any, value: Value, dtype: DType) -> None:
-        memory, size = MEMORY_TYPES[dtype], dtype.itemsize
+        memory, size = MEMORY_TYPES[dtype.name], dtype.itemsize
         value = self.to_memory(value, dtype)
         lanes = index.lanes
         linear = isinstance(index, _Linear)
@@ -338,7 +338,7 @@ class LlvmWriter(Conversions):
     def array(self, count: int, dtype: DType) -> tuple[str, DType]:
         """On the stack; of 16-bit floats as float32."""
         held = float32 if dtype in {float16, bfloat16} else dtype
-        return self._allocate(MEMORY_TYPES[held], count), held
+        return self._allocate(MEMORY_TYPES[held.name], count), held
 
     def element(self, array: tuple[str, DType], index: Any) -> Value:
         """An element for each lane."""
@@ -352,7 +352,7 @@ class LlvmWriter(Conversions):
 
     def identity(self, kind: str, dtype: DType, lanes: int) -> Value:
         """0, 1, or the smallest or largest value."""
-        type = REGISTER_TYPES[dtype]
+        type = REGISTER_TYPES[dtype.name]
         if kind in {"sum", "product"}:
             return self.constant(kind == "product", type, lanes)
         if dtype.kind == "f":

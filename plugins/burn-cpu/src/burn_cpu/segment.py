@@ -171,7 +171,7 @@ class Code:
         """The words of a step and of its checks."""
         code = step.code
         if isinstance(code, Product):
-            function = self._machine.products[step.outputs[0].dtype]
+            function = self._machine.products[step.outputs[0].dtype.name]
             items, work, parts, table = code.items, code.work, 1, self._product_table(step, code)
             self.is_parallel = True  # BLAS is to start no threads of its own
         else:
