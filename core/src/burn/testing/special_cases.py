@@ -33,7 +33,7 @@ class SpecialCase(NamedTuple):
 
 INF, NAN, PI = math.inf, math.nan, math.pi
 
-_POSITIVE: Final = [0.25, 1.0, 1.5, 3.0]
+_POSITIVE: Final = [0.25, 1.0, 1.5, 3.0, 12.0, 30.0]
 _NONZERO: Final = [*_POSITIVE, *[-value for value in _POSITIVE]]
 _FINITE: Final = [0.0, -0.0, *_NONZERO]
 
@@ -47,6 +47,7 @@ _CLASSES: Final[dict[str, list[float]]] = {
     "-inf": [-INF],
     "±inf": [INF, -INF],
     "nan": [NAN],
+    "large": [1000.0],
     "positive": _POSITIVE,
     "nonzero": _NONZERO,
     "nonzero or inf": [*_NONZERO, INF, -INF],
@@ -54,7 +55,7 @@ _CLASSES: Final[dict[str, list[float]]] = {
     "finite": _FINITE,
     "any": [*_FINITE, INF, -INF, NAN],
 }
-"""The words of the standard for a part of a number."""
+"""The words of the standard for a part of a number; the exponential of a large one overflows."""
 
 
 def _on_circle(radius: float, less: float = 0.0) -> Callable[[float], tuple[float, float]]:
@@ -133,6 +134,7 @@ _RULES: Final[dict[str, list[Rule]]] = {
         ("±0", "+0", 1.0, 0.0),
         ("finite", "+inf", NAN, NAN),
         ("finite", "nan", NAN, NAN),
+        ("large", "+0", INF, 0.0),
         ("+inf", "+0", INF, 0.0),
         ("-inf", "finite", _on_circle(0.0)),
         ("+inf", "nonzero", _on_circle(INF)),
@@ -147,6 +149,7 @@ _RULES: Final[dict[str, list[Rule]]] = {
         ("±0", "+0", 0.0, 0.0),
         ("finite", "+inf", NAN, NAN),
         ("finite", "nan", NAN, NAN),
+        ("large", "+0", INF, 0.0),
         ("+inf", "+0", INF, 0.0),
         ("-inf", "finite", _on_circle(0.0, less=1.0)),
         ("+inf", "nonzero", _on_circle(INF, less=1.0)),
@@ -156,6 +159,20 @@ _RULES: Final[dict[str, list[Rule]]] = {
         ("+inf", "nan", "±inf", NAN),
         ("nan", "+0", NAN, 0.0),
         ("nan", "not 0", NAN, NAN),
+    ],
+    "reciprocal": [  # as 1 / x
+        ("±0", "+0", "±inf", NAN),
+        ("positive", "+inf", "±0", "±0"),
+        ("+inf", "positive", "±0", "±0"),
+        ("finite", "nan", NAN, NAN),
+        ("nan", "any", NAN, NAN),
+    ],
+    "sign": [  # as x / abs(x)
+        ("±0", "+0", "±0", "±0"),
+        ("any", "+inf", NAN, NAN),
+        ("any", "nan", NAN, NAN),
+        ("±inf", "finite", NAN, NAN),
+        ("nan", "finite", NAN, NAN),
     ],
     "log": [
         ("-0", "+0", -INF, PI),

@@ -30,17 +30,26 @@ def with_complex(real_function: Function, complex_function: Function) -> Functio
 
 
 def _sign(x: Array) -> Array:
-    """NaN where either part is NaN, even if the other part is infinite."""
-    return np.where(np.isnan(x), x.dtype.type(complex(np.nan, np.nan)), np.sign(x))
+    """NaN where a part is infinite or NaN, as ``x / abs(x)``."""
+    return np.where(np.isfinite(x), np.sign(x), x.dtype.type(complex(np.nan, np.nan)))
+
+
+def _reciprocal(x: Array) -> Array:
+    """A quotient: NumPy's function has NaN for the reciprocal of 0."""
+    return np.divide(x.dtype.type(1.0), x)
 
 
 def _expm1(x: Array) -> Array:
-    """``exp(x) - 1`` where a part is infinite: NumPy's formula gives NaN there."""
+    """``exp(x) - 1`` where a part is infinite: NumPy's formula gives NaN there.
+
+    That of a real number is real, also where it overflows.
+    """
     finite = np.isfinite(x)
     result = np.asarray(np.expm1(x))
     if not finite.all():
         result = np.where(finite, result, np.exp(x) - 1)
     result.real += 0.0  # -0.0 becomes 0.0
+    np.copyto(result.imag, x.imag, where=x.imag == 0.0)
     return result
 
 
@@ -81,6 +90,7 @@ def _at_limits(
 
 COMPLEX_FUNCTIONS: Final[dict[str, Function]] = {
     "expm1": _expm1,
+    "reciprocal": _reciprocal,
     "sign": _sign,
     "square": _square,
     "tan": _tan,

@@ -116,7 +116,7 @@ _COMPLEX: Final = {
     "abs": ComplexExpression("(C)(magnitude(x0), NUMBER(0.0))"),
     "sign": ComplexExpression("sign_of(x0)"),
     "square": ComplexExpression("product(x0, x0)"),
-    "reciprocal": ComplexExpression("inverse(x0)"),
+    "reciprocal": ComplexExpression("quotient((C)(NUMBER(1.0), NUMBER(0.0)), x0)"),
     "equal": ComplexExpression("TRUTH(x0.x == x1.x && x0.y == x1.y)", gives_bool=True),
     "not_equal": ComplexExpression("TRUTH(x0.x != x1.x || x0.y != x1.y)", gives_bool=True),
     "isnan": ComplexExpression("TRUTH(has_nan(x0))", gives_bool=True),

@@ -150,10 +150,12 @@ class ArithmeticOps(TorchOps):
         return torch.add(torch.mul(x1, a), x2, alpha=b)
 
     def sign(self, x: Tensor) -> Tensor:
-        """`torch.sign`, which returns 0 for NaN."""
+        """`torch.sign`, which returns 0 for NaN; of complex numbers that are not finite NaN."""
         if x.dtype.is_floating_point:
             return torch.where(torch.isnan(x), x, torch.sign(x))
-        return torch.sgn(x) if x.dtype.is_complex else torch.sign(x)
+        if x.dtype.is_complex:
+            return torch.where(torch.isfinite(x), torch.sgn(x), complex(math.nan, math.nan))
+        return torch.sign(x)
 
     def round(self, x: Tensor) -> Tensor:
         """`torch.round`; complex numbers by their parts."""

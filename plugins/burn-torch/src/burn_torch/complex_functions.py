@@ -71,13 +71,18 @@ def _sqrt(x: Tensor) -> Tensor:
 
 
 def _expm1(x: Tensor) -> Tensor:
-    """``exp(x) - 1`` where a part is infinite: torch returns NaN there."""
+    """``exp(x) - 1`` where a part is infinite: torch returns NaN there.
+
+    That of a real number is real, also where it overflows.
+    """
     far = torch.exp(x)
     torch.view_as_real(far)[..., 0].sub_(
         1.0
     )  # a complex subtraction would lose the sign of a zero imaginary part
     result = torch.where(torch.isfinite(x), torch.expm1(x), far)
-    torch.view_as_real(result)[..., 0].add_(0.0)  # -0.0 becomes 0.0
+    real, imag = torch.view_as_real(result).unbind(-1)
+    real.add_(0.0)  # -0.0 becomes 0.0
+    imag.copy_(torch.where(x.imag == 0.0, x.imag, imag))
     return result
 
 

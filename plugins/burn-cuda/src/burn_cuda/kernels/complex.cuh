@@ -52,6 +52,7 @@ BURN_COMPLEX bool is_finite(Complex<R> x) {
 }
 BURN_COMPLEX Complex<R> sign_of(Complex<R> x) {
     if (x.re == (R)0 && x.im == (R)0) return Complex<R>((R)0, (R)0);
+    if (!is_finite(x)) return Complex<R>(bits_as_float(0x7fc00000u), bits_as_float(0x7fc00000u));
     const complex128 wide(x);
     const double length = magnitude(wide);
     return Complex<R>((R)(wide.re / length), (R)(wide.im / length));
@@ -143,6 +144,7 @@ __device__ inline complex128 wide_tanh(complex128 x) {
     if (x.im == 0.0) return complex128(tanh(x.re), x.im);
     if (x.re == 0.0 && !is_finite(x.im)) return complex128(x.re, x.im - x.im);
     if (is_infinite(x.re)) return complex128(copysign(1.0, x.re), copysign(0.0, x.im));
+    if (!is_finite(x.im)) return complex128(x.im - x.im, x.im - x.im);
     if (fabs(x.re) > 20.0) {
         const double decay = 4.0 * exp(-2.0 * fabs(x.re));
         return complex128(copysign(1.0, x.re), decay * sin(x.im) * cos(x.im));

@@ -101,9 +101,7 @@ inline REAL magnitude(C x) {
     return has_infinity(x) ? (REAL)INFINITY : length;
 }
 inline C sign_of(C x) {
-    if (has_nan(x) || (isinf(x.x) && isinf(x.y))) return (C)((REAL)NAN, (REAL)NAN);
-    if (isinf(x.x)) return (C)(copysign(NUMBER(1.0), x.x), NUMBER(0.0));
-    if (isinf(x.y)) return (C)(NUMBER(0.0), copysign(NUMBER(1.0), x.y));
+    if (!is_finite(x)) return (C)((REAL)NAN, (REAL)NAN);
     const REAL longer = larger_part(x);
     if (longer == NUMBER(0.0)) return (C)(NUMBER(0.0));
     const C scaled = (C)(x.x / longer, x.y / longer);
@@ -191,6 +189,7 @@ inline C complex_tanh(C x) {
     if (x.y == NUMBER(0.0)) return (C)(tanh(x.x), x.y);
     if (x.x == NUMBER(0.0) && !isfinite(x.y)) return (C)(x.x, x.y - x.y);
     if (isinf(x.x)) return (C)(copysign(NUMBER(1.0), x.x), copysign(NUMBER(0.0), x.y));
+    if (!isfinite(x.y)) return (C)(x.y - x.y, x.y - x.y);
     if (fabs(x.x) > FLAT_TANH) {
         const REAL decay = NUMBER(4.0) * exp(NUMBER(-2.0) * fabs(x.x));
         return (C)(copysign(NUMBER(1.0), x.x), decay * sin(x.y) * cos(x.y));
