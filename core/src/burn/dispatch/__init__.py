@@ -18,12 +18,14 @@ from burn.dispatch._operands import (
 from burn.dispatch.calls import call_of, call_on_lists
 from burn.dispatch.dispatch import Dispatch
 from burn.dispatch.gradients import Gradients
+from burn.dispatch.resolution import before_widening
 
 __all__ = [
     "Dispatch",
     "DispatchTensor",
     "Gradients",
     "as_python",
+    "before_widening",
     "call_of",
     "call_on_lists",
     "common_device",

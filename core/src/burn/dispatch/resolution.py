@@ -24,7 +24,7 @@ from burn.dispatch._operands import (
     tensors_among,
     to_scalar,
 )
-from burn.dtype import DType, Kind
+from burn.dtype import DType, Kind, float64
 from burn.errors import OperandTypeError
 from burn.ops import REGISTRY, Meta, Op, Operand
 from burn.ops.table import specialized
@@ -32,6 +32,7 @@ from burn.ops.table import specialized
 __all__ = [
     "JoinedError",
     "Plan",
+    "before_widening",
     "has_quantized",
     "metas_of",
     "plan_call",
@@ -291,7 +292,8 @@ def _converter(
         return _NUMBERS.get((dtype.kind, operand.__class__)) or functools.partial(_number, dtype)
     if operand.tensor_type.dtype is dtype:
         return _primitive
-    return functools.partial(_converted, dtype, device)
+    widens = _widens(operand, dtype)
+    return functools.partial(_widened if widens else _converted, dtype, device)
 
 
 def _identity(operand: Any) -> Any:
@@ -311,8 +313,25 @@ def _converted(dtype: DType, device: Device, x: DispatchTensor) -> Any:
     return device.ops.cast(x.primitive, dtype=dtype)
 
 
+def _widened(dtype: DType, device: Device, x: DispatchTensor) -> Any:
+    for check in before_widening:
+        check()
+    return _converted(dtype, device, x)
+
+
 def _converted_list(dtype: DType, device: Device, operands: list[DispatchTensor]) -> list[Any]:
-    return [_converted(dtype, device, one) for one in operands]
+    return [
+        (_widened if _widens(one, dtype) else _converted)(dtype, device, one) for one in operands
+    ]
+
+
+def _widens(x: DispatchTensor, dtype: DType) -> bool:
+    """Whether a narrower float tensor becomes one of float64."""
+    return dtype is float64 and x.tensor_type.dtype.is_float and x.tensor_type.dtype is not dtype
+
+
+before_widening: Final[list[Callable[[], None]]] = []
+"""Called before a narrower float tensor becomes one of float64; `burn.nn` refuses it in layers."""
 
 
 def _number(dtype: DType, value: Any) -> Any:

@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeAlias
 
+from burn.dispatch import before_widening
 from burn.errors import (
     ArgumentError,
     BurnError,
@@ -18,6 +19,7 @@ from burn.functions.common import DeviceLike, DTypeLike
 from burn.functions.gradient import no_grad
 from burn.functions.normalize import as_dtype, find_device
 from burn.nn._hints import HINTS_OF_MODULES
+from burn.nn._input_dtype import check_no_layer_widens
 from burn.nn._preparation import (
     State,
     begin_generation,
@@ -686,3 +688,6 @@ def _some(names: list[str]) -> str:
 
 _SHOWN: Final = 8
 """Number of names that an error lists."""
+
+
+before_widening.append(check_no_layer_widens)
