@@ -390,3 +390,33 @@ def test_a_module_that_a_body_uses_may_change_between_calls(flow):
     net.train()
     check()
     assert compiled.programs == 4
+
+
+# What cannot be compiled.
+
+
+def generator(x):
+    yield x
+
+
+async def coroutine(x):
+    return x
+
+
+@pytest.mark.parametrize(
+    ("function", "kind"), [(generator, "a generator function"), (coroutine, "a coroutine function")]
+)
+def test_a_function_whose_call_computes_nothing_is_refused(function, kind):
+    with pytest.raises(burn.OperandTypeError, match=f"{function.__name__} is {kind}"):
+        burn.compile(function)
+
+
+def test_an_accumulator_whose_sum_is_not_taken_is_named():
+    net, accumulator = nn.Linear(2, 1, device=AUTODIFF), optim.GradientAccumulator()
+
+    @burn.compile
+    def add(x):
+        accumulator.add((net(x) ** 2).mean().backward())
+
+    with pytest.raises(burn.TraceError, match=r"in a GradientAccumulator whose sum .* take\(\)"):
+        add(burn.ones((3, 2), device=CPU))

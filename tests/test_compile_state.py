@@ -243,14 +243,21 @@ def test_variables_of_functions_in_transforms_are_looked_at():
     assert other(burn.ones(1)).item() == 18.0
 
 
-def test_a_function_of_another_package_is_compared_and_not_looked_through(monkeypatch):
+@pytest.mark.parametrize(
+    ("file", "expected"),
+    [("elsewhere/functions.py", 3.0), ("lib/site-packages/elsewhere/functions.py", 2.0)],
+    ids=["the user's", "installed"],
+)
+def test_a_function_of_another_package_is_looked_through_unless_it_is_installed(
+    monkeypatch, file, expected
+):
     names = {"__name__": "elsewhere", "FACTOR": 2.0}
-    exec("def scaled(x): return FACTOR * x", names)  # noqa: S102 — a package of its own
+    exec(compile("def scaled(x): return FACTOR * x", file, "exec"), names)  # noqa: S102 — a package of its own
     monkeypatch.setitem(globals(), "scaled", names["scaled"])
     step = burn.compile(lambda x: scaled(x))
     assert step(tensor(1.0)).tolist() == [2.0]
     names["FACTOR"] = 3.0
-    assert step(tensor(1.0)).tolist() == [2.0]
+    assert step(tensor(1.0)).tolist() == [expected]
     monkeypatch.setitem(globals(), "scaled", lambda x: 4.0 * x)
     assert step(tensor(1.0)).tolist() == [4.0]
 

@@ -1,5 +1,6 @@
 """Branches and loops: eager and in programs alike, with gradients, draws and errors."""
 
+import dataclasses
 import gc
 import pickle
 import weakref
@@ -980,7 +981,7 @@ def test_a_program_is_pickled_without_what_it_keeps_for_devices():
     copy = pickle.loads(pickle.dumps(GraphIr.from_bytes(program.to_bytes())))
     assert copy == GraphIr.from_bytes(program.to_bytes())
     again = pickle.loads(pickle.dumps(program.operations[-1].attributes["true_function"]))
-    assert set(vars(again)) == {"inputs", "constants", "operations", "outputs", "draw", "donated"}
+    assert set(vars(again)) == {one.name for one in dataclasses.fields(GraphIr)}
 
 
 def test_a_body_is_prepared_once_for_each_device():

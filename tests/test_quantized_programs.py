@@ -833,3 +833,19 @@ def test_compiled_steps_have_the_results_and_errors_of_eager_ones(everything):
             assert bits(found) == bits(expected)
         else:
             assert close(found, expected)
+
+
+def test_ranges_and_parameters_of_codes_go_in_and_out_of_compiled_functions():
+    scheme = burn.quantization.QuantScheme()
+    x = burn.asarray([[1.0, -2.0, 3.0, 4.0]], device="cpu")
+
+    @burn.compile
+    def parameters(x):
+        found = burn.quantization.compute_range(scheme, x)
+        return found, burn.quantization.compute_q_params(scheme, found)
+
+    found, made = parameters(x)
+    assert (found.min.item(), found.max.item()) == (-2.0, 4.0)
+    assert made.global_ is None
+    (scales,) = burn.tree.leaves(made)
+    assert scales is made.scales

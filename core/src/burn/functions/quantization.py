@@ -20,6 +20,7 @@ from burn.ops.quantized_primitive import of_parts
 from burn.public_calls import public_operation, shown_value
 from burn.quant_scheme import QDType, QuantScheme
 from burn.quantized import Calibration, calibration as _calibration
+from burn.tree import register
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -68,6 +69,14 @@ class QParams:
 
     scales: Tensor
     global_: Tensor | None = None
+
+
+register(
+    CalibrationRange,
+    lambda one: ((one.min, one.max), None),
+    lambda _, parts: CalibrationRange(*parts),
+)
+register(QParams, lambda one: ((one.scales, one.global_), None), lambda _, parts: QParams(*parts))
 
 
 def default_quant_scheme(device: DeviceLike | None = None) -> QuantScheme:

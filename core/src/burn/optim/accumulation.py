@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
 from burn.devices import running_trace
@@ -37,6 +37,11 @@ class GradientAccumulator:
     >>> x.tolist()
     [0.5, 1.5]
     """
+
+    _holds_in_trace: Final = (
+        "a GradientAccumulator whose sum the function does not take (call take() in it)"
+    )
+    """How an error names it that keeps gradients of a trace."""
 
     def __init__(self) -> None:
         self._total: Any = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -125,12 +124,12 @@ class Code:
         """Let the function miss, because something differs, unless a condition holds."""
         self.lines.append(f"if not ({condition}): return {self._miss(what)}")
 
-    def contents(self, cell: types.CellType, what: str) -> str:
-        """The name of what a variable of a closure has; the function misses if it has nothing."""
-        name, cell_name = self.new("v"), self.shared(cell, "cell")
+    def attempt(self, expression: str, what: str) -> str:
+        """The name of a value; the function misses if the expression raises."""
+        name = self.new("v")
         self.lines += [
-            f"try: {name} = {cell_name}.cell_contents",
-            f"except ValueError: return {self._miss(what)}",
+            f"try: {name} = {expression}",
+            f"except Exception: return {self._miss(what)}",
         ]
         return name
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -24,11 +22,12 @@ from burn.functions.common import dispatch
 from burn.generator import reserved_by
 from burn.ir import GraphIr, ScalarIr, TensorIr, with_last_uses
 from burn.transforms._arguments import is_tensor
+from burn.transforms._checks import Check
 from burn.transforms._code import Code, Given
 from burn.transforms._parts import ir_of
+from burn.transforms._reads import reads_of
 from burn.transforms._results import Output, Results, rebound_of
 from burn.transforms._signature import Signature, state_of
-from burn.transforms._variables import variables_of
 from burn.transforms._way_back import Backward, way_back
 from burn.transforms.tracing import Tracing
 
@@ -215,8 +214,11 @@ def record(
     names: Sequence[str],
     by_identity: frozenset[str],
     takes_apart: Callable[[str, Any], bool],
+    moves: Callable[[Mapping[Any, Check]], Mapping[int, Check]] = lambda _: {},
 ) -> tuple[Recorder, Recorded]:
     """Trace a call. What the function made is gone when this returns.
+
+    `moves` gives the checks of tensors, by their ids, that are inputs by what holds them.
 
     Raises
     ------
@@ -227,7 +229,8 @@ def record(
     code = Code()
     signature = Signature(trace, code, by_identity, takes_apart)
     values, named = signature.call(args, keywords, names)
-    variables = variables_of(function)
+    reads = reads_of(function, args, keywords)
+    moving = moves(reads.tensors())
     try:
         with (
             plans_hidden_from_traces(),
@@ -235,15 +238,18 @@ def record(
             reserved_by(trace.recorder.reserve),
             trace,
         ):
-            for one in _around(function):
+            for one in reads.objects:
                 for watch_of in watches:
                     read = watch_of(one)
                     if read is not None:
                         trace.watch(read)
             result = function(*values, **named)
-            recorded = _recorded(trace, code, signature, result)
-            for variable in variables:
-                variable.check(code)
+            used = {id(one.tensor) for one in trace.captured}
+            moving = {number: check for number, check in moving.items() if number in used}
+            for check in reads.checks:
+                if moving.get(id(check.value)) is not check:
+                    check.write(code)
+            recorded = _recorded(trace, code, signature, result, moving)
     except Exception as error:
         if not signature.taken_apart:
             raise
@@ -262,27 +268,17 @@ def record(
     return recorder, recorded
 
 
-def _around(function: Any) -> list[object]:
-    """What the code of a function names of what is around it."""
-    found = [getattr(function, "__self__", None), function]
-    function = getattr(function, "__func__", function)
-    if isinstance(function, types.FunctionType):
-        for cell in function.__closure__ or ():
-            with contextlib.suppress(ValueError):  # a variable without a value
-                found.append(cell.cell_contents)
-        names = function.__globals__
-        found += [names[name] for name in function.__code__.co_names if name in names]
-    return found
-
-
-def _recorded(trace: Compiling, code: Code, signature: Signature, result: Any) -> Recorded:
+def _recorded(
+    trace: Compiling, code: Code, signature: Signature, result: Any, moving: Mapping[int, Check]
+) -> Recorded:
     """What a function did that has returned, while its trace is still running."""
     for name, made, before in trace.passed:
         _check_unchanged(name, made, before)
-    results = Results(trace, code, signature.stand_ins)
+    captured = _captured(trace, code, moving)
+    moved = {id(one.stand_in): one.variable for one in captured if one.is_argument}
+    results = Results(trace, code, signature.stand_ins | moved)
     expression = results.expression(result, "the result")
     count = len(results.outputs)
-    captured = _captured(trace, code)
     given = [*signature.given, *captured]
     rebound = []
     for index, value in rebound_of(given):
@@ -312,7 +308,7 @@ def _recorded(trace: Compiling, code: Code, signature: Signature, result: Any) -
     )
     of_arguments, code.lines = code.lines, []
     for one in captured:
-        if one.is_first:
+        if one.is_first and not one.is_argument:
             code.check_tensor(one)
     checks, code.lines = code.lines, of_arguments
     return Recorded(
@@ -326,7 +322,7 @@ def _recorded(trace: Compiling, code: Code, signature: Signature, result: Any) -
         rebound,
         expression,
         count,
-        len({id(one.start.node) for one in signature.given if one.state}),
+        len({id(one.start.node) for one in given if one.state and one.is_argument}),
         default_asked() != trace.asked,
         _device_of(recorder),
         backward,
@@ -354,22 +350,33 @@ def _check_unchanged(name: str, made: Any, before: Any) -> None:
         )
 
 
-def _captured(trace: Compiling, code: Code) -> list[Given]:
-    """The tensors from outside that the function uses."""
+def _captured(trace: Compiling, code: Code, moving: Mapping[int, Check]) -> list[Given]:
+    """The tensors from outside that the function uses.
+
+    Those that move are read at each call, as arguments are.
+    """
     found: list[Given] = []
     for one in trace.captured:
         x = one.tensor
         outside = dispatch.wrap(one.primitive, one.tensor_type)
+        check = moving.get(id(x))
+        if check is None:
+            name, variable = f"a tensor {meta_of(outside)} from outside", code.constant(x, "c")
+        else:
+            name, variable = check.name, code.attempt(check.expression(code), check.name)
+            code.unless(f"{variable}.__class__ is {code.shared(x.__class__, 'k')}", name)
         given = Given(
-            f"a tensor {meta_of(outside)} from outside",
+            name,
             one.tensor_type,
-            code.constant(x, "c"),
+            variable,
             state_of(outside),
-            is_argument=False,
+            is_argument=check is not None,
             tensor=outside,
             stand_in=x,
             start=one.start,
         )
+        if check is not None:
+            code.check_tensor(given)
         found += given.parts()
     return found
 

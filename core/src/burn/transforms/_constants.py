@@ -12,7 +12,7 @@ from burn.errors import ArgumentError
 from burn.transforms._arguments import is_tensor
 from burn.tree import Structure
 
-__all__ = ["as_it_is_now", "check_module", "is_module_part", "is_same", "modules_in"]
+__all__ = ["as_it_is_now", "check_module", "is_module_part", "is_record", "is_same", "modules_in"]
 
 
 def is_module_part(metadata: Any) -> bool:
@@ -58,7 +58,7 @@ def as_it_is_now(value: Any) -> Any:
     """A copy of a constant that can change; any other value itself."""
     if isinstance(value, (np.ndarray, set, bytearray, list, dict)):
         return copy.copy(value)
-    if not _is_record(value):
+    if not is_record(value):
         return value
     made = copy.copy(value)
     for field in dataclasses.fields(value):
@@ -67,7 +67,7 @@ def as_it_is_now(value: Any) -> Any:
     return made
 
 
-def _is_record(value: Any) -> bool:
+def is_record(value: Any) -> bool:
     """Whether a value is an instance of a dataclass that can change."""
     params = getattr(type(value), "__dataclass_params__", None)
     return params is not None and not params.frozen
@@ -85,7 +85,7 @@ def is_same(value: Any, expected: Any) -> bool:
         )
     if kind in {float, complex} or isinstance(expected, np.inexact):  # 0.0 is not -0.0, NaN is NaN
         return value.__class__ is kind and repr(value) == repr(expected)
-    if _is_record(expected):
+    if is_record(expected):
         return value.__class__ is kind and all(
             is_same(getattr(value, one.name, None), getattr(expected, one.name, None))
             for one in dataclasses.fields(expected)

@@ -96,6 +96,9 @@ def _name(holder: Any, kept: Any) -> str | None:
         return _name_of_cell(holder)
     if isinstance(holder, types.FunctionType) and holder.__defaults__ is kept:
         return f"the default of a parameter of {holder.__qualname__}"
+    described = getattr(type(holder), "_holds_in_trace", None)
+    if isinstance(described, str):
+        return described
     members = getattr(holder, "__dict__", None)
     if not isinstance(members, dict) or isinstance(holder, (types.ModuleType, type)):
         return None
@@ -112,6 +115,9 @@ def _name_in_dict(holder: dict[Any, Any], kept: Any) -> str | None:
         return f"the global variable {key!r} of {holder.get('__name__', 'a program')}"
     for owner in gc.get_referrers(holder):
         if getattr(owner, "__dict__", None) is holder:
+            described = getattr(type(owner), "_holds_in_trace", None)
+            if isinstance(described, str):
+                return described
             return f"the attribute {key!r} of an object of type {type(owner).__name__}"
     return None
 

@@ -11,6 +11,7 @@ import threading
 import time
 import types
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, overload
 from weakref import WeakSet
@@ -26,6 +27,7 @@ from burn.tree import leaves
 if TYPE_CHECKING:
     from burn.ir import GraphIr
     from burn.ir.cost import GraphCost
+    from burn.transforms._checks import Check
     from burn.transforms._code import Given
     from burn.transforms._compiling import Recorded
     from burn.transforms._entry import Entry
@@ -89,7 +91,7 @@ def compile(function: Any = None, /, *, donate: Any = (), relaxed: bool = False)
     Raises
     ------
     OperandTypeError
-        If it is no function, or `relaxed` is no bool.
+        If it is no function, or a generator or coroutine function; or if `relaxed` is no bool.
 
     Notes
     -----
@@ -97,9 +99,10 @@ def compile(function: Any = None, /, *, donate: Any = (), relaxed: bool = False)
     Later calls with arguments of the same shapes, dtypes, devices and Python values run the program
     alone. Every tensor that the function uses, passed or from outside, is read at each call, and
     one that the function rebinds is rebound after it: parameters, running statistics, states of
-    optimizers. Python numbers and other objects are constants of the program, and another value
-    traces anew. A module that the function uses may change its mode or attributes: that traces anew
-    as well.
+    optimizers. Python numbers and other objects are constants of the program, which each call
+    compares along the paths that the code names (``self.model``, ``config.rate``, ``table["k"]``),
+    in all functions outside of burn and of installed packages: another value traces anew. A module
+    that the function uses may change its mode or attributes: that traces anew as well.
 
     ``+ - * /``, `sqrt`, comparisons, casts and roundings give the bits of the same calls without
     `compile`, unless it is `relaxed`. Sums may be taken in another order, with products that they
@@ -127,11 +130,29 @@ def compile(function: Any = None, /, *, donate: Any = (), relaxed: bool = False)
     if function is None:
         return functools.partial(compile, donate=donate, relaxed=relaxed)
     check_callable(function, "compile")
+    _check_returns(function)
     if relaxed.__class__ is not bool:
         raise OperandTypeError(
             f"relaxed is {shown_value(relaxed)}", hint="It is True or False", operation="compile"
         )
     return Compiled(function, donate, relaxed=relaxed)
+
+
+def _check_returns(function: Callable[..., Any]) -> None:
+    """Raise OperandTypeError for a function whose call computes nothing: it gives an iterator."""
+    kinds: dict[str, Callable[[Any], bool]] = {
+        "a generator function": inspect.isgeneratorfunction,
+        "an asynchronous generator function": inspect.isasyncgenfunction,
+        "a coroutine function": inspect.iscoroutinefunction,
+    }
+    for kind, is_of_kind in kinds.items():
+        if is_of_kind(function) or is_of_kind(vars(type(function)).get("__call__")):
+            raise OperandTypeError(
+                f"{getattr(function, '__qualname__', function)} is {kind}, whose call computes "
+                "nothing",
+                hint="Compile a function that computes one step and returns it, and call that",
+                operation="compile",
+            )
 
 
 class Miss:
@@ -173,6 +194,7 @@ class Compiled:
         self._has_warned = False
         self._by_identity: frozenset[str] = frozenset()
         self._modules: dict[str, Any] = {}
+        self._held: dict[Any, int] = {}
         _all.add(self)
 
     def __reduce__(self) -> Any:
@@ -251,7 +273,13 @@ class Compiled:
         while True:
             try:
                 recorder, recorded = record(
-                    self._function, args, keywords, names, by_identity, self._takes_apart
+                    self._function,
+                    args,
+                    keywords,
+                    names,
+                    by_identity,
+                    self._takes_apart,
+                    self._moves,
                 )
                 break
             except Aliased as aliased:
@@ -274,6 +302,16 @@ class Compiled:
     def _takes_apart(self, name: str, module: Any) -> bool:
         """Whether a module is an input by its parameters: another one was there before."""
         return name in self._modules and self._modules[name] is not module
+
+    def _moves(self, checks: Mapping[Any, Check]) -> dict[int, Check]:
+        """Tensors that are inputs by what holds them, by their ids: it held others before."""
+        counts = Counter([id(one.value) for one in checks.values()])
+        return {
+            id(one.value): one
+            for key, one in checks.items()
+            if self._held.setdefault(key, id(one.value)) != id(one.value)
+            and counts[id(one.value)] == 1
+        }
 
     def _names(self, count: int) -> list[str]:
         """The names of positional arguments."""
@@ -364,7 +402,7 @@ class Compiled:
         with _tracing:
             self._entries, self._last = [], _nothing
             self._count, self._has_warned = 0, False
-            self._by_identity, self._modules = frozenset(), {}
+            self._by_identity, self._modules, self._held = frozenset(), {}, {}
 
     @property
     def graph(self) -> GraphIr:

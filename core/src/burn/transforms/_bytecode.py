@@ -1,0 +1,182 @@
+"""What the code of functions reads: their instructions, followed for the objects that they name.
+
+An abstract interpretation: each slot of the stack and each local variable has the objects that it
+may hold, as far as they exist before the function runs. Instructions that this module does not know
+make values of which nothing is known. All branches are followed.
+"""
+
+from __future__ import annotations
+
+import dis
+import functools
+import types
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from burn.transforms._code_values import (
+    UNKNOWN,
+    Call,
+    Reader,
+    Value,
+    bound_arguments,
+    either,
+    joined,
+    known,
+)
+from burn.transforms._instructions import HANDLERS, Instructions
+
+__all__ = ["follow"]
+
+_MAX_VISITS: Final = 4
+"""Times that an instruction is followed: values of loops are what they are by then."""
+
+
+def follow(
+    reader: Reader,
+    code: types.CodeType,
+    variables: Mapping[str, Any],
+    around: tuple[dict[str, Any], str],
+    call: Call,
+    defaults: Mapping[str, Value],
+) -> Value:
+    """Follow the code of a function: what it may return.
+
+    Parameters
+    ----------
+    reader : Reader
+        Is told of each read.
+    code : code
+        The code.
+    variables : dict of str to cell or Value
+        The variables around the function that it uses.
+    around : (dict, str)
+        The global variables, and the name of the function.
+    call : Call
+        The arguments.
+    defaults : dict of str to Value
+        Of parameters.
+    """
+    local = {**defaults, **bound_arguments(code, call)}
+    return _Walk(reader, code, variables, around).run(local)
+
+
+@functools.lru_cache(maxsize=1024)
+def _instructions(code: types.CodeType) -> tuple[list[dis.Instruction], dict[int, int]]:
+    """The instructions of a code, and the index of each by its offset."""
+    found = list(dis.get_instructions(code))
+    return found, {one.offset: index for index, one in enumerate(found)}
+
+
+class _State(NamedTuple):
+    stack: tuple[Value, ...]
+    local: dict[str, Value]
+
+
+class _Walk(Instructions):
+    """One call of a function."""
+
+    def __init__(
+        self,
+        reader: Reader,
+        code: types.CodeType,
+        variables: Mapping[str, Any],
+        around: tuple[dict[str, Any], str],
+    ) -> None:
+        super().__init__(reader, code, variables, around)
+        self._instructions, self._index = _instructions(code)
+        self._states: dict[int, _State] = {}
+        self._visits: dict[int, int] = {}
+        self._waiting: list[int] = []
+        self._returned: list[Value] = []
+
+    def run(self, local: dict[str, Value]) -> Value:
+        if not self._instructions:
+            return UNKNOWN
+        self._reach(0, _State((), local))
+        entries: Any = vars(dis.Bytecode(self._code)).get("exception_entries", ())
+        for entry in entries:  # handlers of exceptions
+            depth = entry.depth + entry.lasti + 1
+            if entry.target in self._index:
+                self._reach(self._index[entry.target], _State((UNKNOWN,) * depth, local))
+        while self._waiting:
+            self._block(self._waiting.pop())
+        return joined(self._returned)
+
+    def _reach(self, index: int, state: _State) -> None:
+        """Let a block begin with a state, or one of its earlier ones."""
+        before = self._states.get(index)
+        if before is not None:
+            stack = tuple(map(either, before.stack, state.stack))
+            local = {
+                name: either(before.local.get(name, UNKNOWN), state.local.get(name, UNKNOWN))
+                for name in {**before.local, **state.local}
+            }
+            state = _State(stack, local)
+            if state == before:
+                return
+        self._states[index] = state
+        self._visits[index] = self._visits.get(index, 0) + 1
+        if self._visits[index] <= _MAX_VISITS:
+            self._waiting.append(index)
+
+    def _block(self, index: int) -> None:
+        """Follow instructions until they go elsewhere."""
+        state = self._states[index]
+        self._stack, self._local = list(state.stack), dict(state.local)
+        while index < len(self._instructions):
+            one = self._instructions[index]
+            if one.is_jump_target and index not in self._states:
+                self._states[index] = _State(tuple(self._stack), dict(self._local))
+            name = one.opname
+            if name in ("RETURN_VALUE", "RETURN_CONST"):
+                value = self._pop() if name == "RETURN_VALUE" else known(one.argval)
+                self._returned.append(value)
+                return
+            if one.opcode in _JUMPS:
+                self._jump(one)
+                if name in _ALWAYS:
+                    return
+            else:
+                self._step(one)
+                if name in ("RAISE_VARARGS", "RERAISE"):
+                    return
+            index += 1
+            if index < len(self._instructions) and self._instructions[index].is_jump_target:
+                self._reach(index, _State(tuple(self._stack), dict(self._local)))
+                return
+
+    def _jump(self, one: dis.Instruction) -> None:
+        target = self._index[one.argval]
+        if one.opname == "FOR_ITER":
+            element = self._reader.contents(self._stack[-1]) if self._stack else UNKNOWN
+            done = self._stack if _KEEPS_ITERATOR else self._stack[:-1]
+            self._reach(target, _State(tuple(done), dict(self._local)))
+            self._push(element)
+            return
+        before = list(self._stack)
+        self._adjust(dis.stack_effect(one.opcode, one.arg, jump=True))
+        self._reach(target, _State(tuple(self._stack), dict(self._local)))
+        self._stack = before
+        self._adjust(dis.stack_effect(one.opcode, one.arg, jump=False))
+
+    def _step(self, one: dis.Instruction) -> None:
+        handler = HANDLERS.get(one.opname)
+        if handler is not None:
+            handler(self, one)
+            return
+        effect = dis.stack_effect(one.opcode, one.arg)
+        for value in self._stack[-2:]:
+            self._use(value)
+        self._adjust(effect)
+        if effect < 0 and self._stack:  # what an operation on several values gives
+            self._stack[-1] = UNKNOWN
+
+
+_JUMPS: Final = frozenset({*dis.hasjrel, *dis.hasjabs})
+_ALWAYS: Final = frozenset(
+    {"JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "JUMP", "JUMP_NO_INTERRUPT"}
+)
+"""Jumps that are made in any case."""
+
+_KEEPS_ITERATOR: Final = "END_FOR" in dis.opmap
+"""Whether a loop that is over leaves its iterator, and what is above it, to ``END_FOR``."""
