@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 
+import numpy as np
 import pytest
 
 import burn
@@ -308,7 +309,12 @@ def test_devices_are_listed_by_backend_type_and_dtype(mock):
     assert names("mock", dtype=("float32", "float64")) == names("mock/fast")
     assert names([]) == names(type=()) == []
     assert names(dtype=[]) == names()
-    for filters in ({"backend": 3}, {"type": [3]}, {"dtype": 3}):
+    assert (
+        names("mock", dtype=burn.float64) == names("mock", dtype=np.float64) == names("mock/fast")
+    )
+    with pytest.raises(burn.DTypeError, match="unknown dtype 3"):
+        names(dtype=3)
+    for filters in ({"backend": 3}, {"type": [3]}):
         with pytest.raises(burn.OperandTypeError, match=r"Device\.enumerate: "):
             names(**filters)
 

@@ -332,7 +332,7 @@ class Device(OpenedDevice):
             ``"torch/cuda"``, ``"torch/cuda:1"``. Of several: of any of them.
         type : str or iterable of str, optional
             Only devices of this type, of whichever backend. Of several: of any of them.
-        dtype : DType, str, or iterable of them, optional
+        dtype : DType, dtype of NumPy, str, or iterable of them, optional
             Only devices that compute with this dtype. Of several: with all of them. Backends that
             cannot say without their library are loaded, and left out if they cannot be.
 
@@ -354,7 +354,7 @@ class Device(OpenedDevice):
         []
         """
         backends, types = _names(backend, "backend"), _names(type, "type")
-        wanted = [DType.of(one) for one in _values(dtype, "dtype")]
+        wanted = [DType.of(one) for one in _several(dtype)]
         return [
             _handle(entry, info.type, info.index)
             for entry, info in ranked()
@@ -406,22 +406,17 @@ class Device(OpenedDevice):
         return list(fallbacks())
 
 
-def _values(given: Any, what: str) -> list[Any]:
+def _several(given: Any) -> list[Any]:
     """The values of a filter: none, one or several."""
-    if given is None or isinstance(given, str):
-        return [] if given is None else [given]
-    if not isinstance(given, Iterable):
-        raise OperandTypeError(
-            f"{what} is an object of type {type(given).__name__}",
-            hint=f"Give one {what}, or a list or set of them",
-            operation="Device.enumerate",
-        )
-    return list(given)
+    if given is None:
+        return []
+    is_one = isinstance(given, str | DType) or not isinstance(given, Iterable)
+    return [given] if is_one else list(given)
 
 
 def _names(given: Any, what: str) -> set[str]:
     """The names of a filter."""
-    found = _values(given, what)
+    found = _several(given)
     wrong = [one for one in found if not isinstance(one, str)]
     if wrong:
         raise OperandTypeError(
