@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from burn.dtype import float64
 from burn.errors import DTypeError
@@ -27,7 +27,7 @@ def check_no_layer_widens() -> None:
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith("burn."):
         if frame.f_code.co_name == "forward":
-            layer = frame.f_locals.get("self")
+            layer: Any = frame.f_locals.get("self")
             if STATE in getattr(layer, "__dict__", ()):
                 _check(layer)
         frame = frame.f_back
