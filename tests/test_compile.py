@@ -645,19 +645,19 @@ def test_other_threads_wait_for_a_trace():
     def slow(x):
         y = x * weight
         started.set()
-        go_on.wait(10.0)
+        assert go_on.wait(60.0)
         return y
 
     fast, _ = compiled(lambda x: x + weight)
     assert fast(tensor(1.0)).tolist() == [3.0]
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(burn.compile(slow), tensor(1.0))
-        started.wait(10.0)
+        assert started.wait(60.0)
         second = pool.submit(fast, tensor(1.0))
         assert not second.done()
         go_on.set()
-        assert first.result(10.0).tolist() == [2.0]
-        assert second.result(10.0).tolist() == [3.0]
+        assert first.result(60.0).tolist() == [2.0]
+        assert second.result(60.0).tolist() == [3.0]
 
 
 def test_a_call_waits_for_a_trace_of_another_thread():
@@ -667,20 +667,20 @@ def test_a_call_waits_for_a_trace_of_another_thread():
     def slow(x):
         y = x * weight
         started.set()
-        go_on.wait(10.0)
+        assert go_on.wait(60.0)
         return y
 
     step, counted = compiled(lambda x: x + weight)
     step(tensor(1.0))
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(burn.ir.trace, slow, tensor(1.0))
-        started.wait(10.0)
+        assert started.wait(60.0)
         second = pool.submit(step, tensor(1.0))
         time.sleep(0.05)
         assert not second.done()
         go_on.set()
-        assert second.result(10.0).tolist() == [3.0]
-        assert first.result(10.0)(tensor(1.0)).tolist() == [2.0]
+        assert second.result(60.0).tolist() == [3.0]
+        assert first.result(60.0)(tensor(1.0)).tolist() == [2.0]
     assert counted.count == 1
 
 

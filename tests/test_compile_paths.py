@@ -602,6 +602,27 @@ def test_code_of_installed_packages_is_not_looked_through():
     assert compiled.programs == 1
 
 
+INSTALLED = """
+RATE = 2.0
+
+def scaled(x):
+    return x * RATE
+
+def step(x):
+    return scaled(x) + RATE
+"""
+
+
+def test_code_of_the_package_of_the_compiled_function_is_looked_through():
+    names: dict[str, Any] = {"__name__": "trainers.steps"}
+    code = compile(INSTALLED, "/usr/lib/site-packages/trainers/steps.py", "exec")
+    exec(code, names)  # noqa: S102 — code with the path of an installed file
+    compiled = burn.compile(names["step"])
+    assert compiled(X).tolist() == [4.0, 6.0]
+    names["RATE"] = 3.0
+    assert compiled(X).tolist() == [6.0, 9.0]
+
+
 def test_an_attribute_that_raises_anything_is_no_error_of_compile():
     class Hostile:
         def __getattr__(self, name: str) -> Any:

@@ -84,7 +84,7 @@ def test_the_backend_gets_the_simplified_program_and_its_function_the_inputs_and
     found, drawn = executable.run([x, 0.5], (3, 4))
     assert made[0].calls == [(x, 0.5, 3, 4)]
     expected = Execution(PROGRAM, table).run([x, 0.5], (3, 4))
-    np.testing.assert_array_equal(found, expected[0])
+    np.testing.assert_allclose(found, expected[0], rtol=1e-6)
     np.testing.assert_array_equal(drawn, expected[1])
 
 

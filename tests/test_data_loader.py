@@ -468,9 +468,7 @@ def test_no_more_is_loaded_ahead_than_was_asked_for():
     )
     batches = iter(loader)
     next(batches)
-    for _ in range(200):
-        if len(loaded) >= 7:
-            break
+    while len(loaded) < 7:
         threading.Event().wait(0.01)
     threading.Event().wait(0.02)
     assert len(loaded) == 7

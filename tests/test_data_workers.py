@@ -43,7 +43,7 @@ pytestmark = pytest.mark.usefixtures("default_signals")
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 POSIX = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
-SECONDS = 10.0
+SECONDS = 30.0
 """How long a process may take to end, on a busy machine."""
 
 

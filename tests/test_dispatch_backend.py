@@ -256,6 +256,7 @@ IN_TESTS_OF_THEIR_OWN = {
     "named",
     "ops",
     "overwrites_donated",
+    "rounds_each_operation",
     "to_device",
     "write_slice",
 }

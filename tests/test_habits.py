@@ -201,7 +201,8 @@ def test_the_functions_of_networks_are_listed_and_nothing_else():
     ],
 )
 def test_a_package_lists_what_its_modules_export(package, others):
-    internal = {"summary", "loading", "mapped_files", "uploading"}  # for other modules of burn
+    # for other modules of burn
+    internal = {"summary", "loading", "mapped_files", "shared_memory", "uploading"}
     names = {*others}
     for family in [one.name for one in pkgutil.iter_modules(package.__path__)]:
         if not family.startswith("_") and family not in {*others, *internal}:

@@ -519,7 +519,7 @@ def test_a_line_can_be_for_some_devices_alone():
 
 
 def test_a_line_that_fits_no_check_is_an_error(tmp_path):
-    report = listed("values/sofmax/*  # a typo", tmp_path, suites=["contract"])
+    report = listed("values/sofmax/*  # a typo", tmp_path, suites=["settings"])
     assert not report.conforms
     assert "line 1 of" in report.unknown[0]
     assert "values/sofmax/*" in report.unknown[0]

@@ -349,7 +349,7 @@ def test_inputs_are_quantized_in_each_call(device, scheme):
     )
     expected = codes.reshape(8, 64).astype(np.float64) @ expected_weight.T + layer.bias.numpy()
     np.testing.assert_allclose(layer(x).numpy(), expected, rtol=1e-4, atol=1e-4)
-    np.testing.assert_array_equal(layer(x=x).numpy(), layer(x).numpy())
+    np.testing.assert_allclose(layer(x=x).numpy(), layer(x).numpy(), rtol=1e-5, atol=1e-6)
 
 
 @on_each_device
@@ -400,7 +400,7 @@ def test_a_layer_with_a_float_weight_rounds_its_inputs():
     layer.quantize(BLOCKS, activations=ROWS)
     layer.weight.assign(layer.weight.dequantize())
     expected = F.linear(F.fake_quantize(inputs(), ROWS), layer.weight, layer.bias, transposed=True)
-    np.testing.assert_array_equal(layer(inputs()).numpy(), expected.numpy())
+    np.testing.assert_allclose(layer(inputs()).numpy(), expected.numpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_batches_are_tensors_or_tuples_or_dicts_of_arguments():
@@ -478,7 +478,7 @@ def test_activations_can_be_added_to_quantized_weights():
     after = layer(inputs()).numpy()
     assert 0 < np.abs(after - before).max() < 0.05
     del layer.quantization
-    np.testing.assert_array_equal(layer(inputs()).numpy(), before)
+    np.testing.assert_allclose(layer(inputs()).numpy(), before, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -534,7 +534,9 @@ def test_prepared_layers_compute_with_rounded_weights_and_have_gradients():
     x = inputs(AUTODIFF)
     assert nn.prepare_qat(net, FOUR_BITS) is net
     other.weight = F.fake_quantize(other.weight.detach(), FOUR_BITS)
-    np.testing.assert_array_equal(net(x).detach().numpy(), other(x).detach().numpy())
+    np.testing.assert_allclose(
+        net(x).detach().numpy(), other(x).detach().numpy(), rtol=1e-5, atol=1e-6
+    )
     target = burn.ones((8, 32), device=AUTODIFF)
     found = net.weight.grad(((net(x) - target) ** 2).sum().backward())
     expected = other.weight.grad(((other(x) - target) ** 2).sum().backward())
@@ -612,7 +614,7 @@ def test_a_state_has_the_quantized_tensors_and_loads():
     expected = net(indices()).numpy()
     other.quantize(FOUR_BITS)
     assert not other.load_state_dict(state)
-    np.testing.assert_array_equal(other(indices()).numpy(), expected)
+    np.testing.assert_allclose(other(indices()).numpy(), expected, rtol=1e-5, atol=1e-6)
     floats = model(seed=4)
     assert not floats.load_state_dict(state)
     assert floats.body[0].weight.dtype is burn.float32
@@ -624,9 +626,13 @@ def test_a_state_of_floats_is_quantized_as_the_module_is():
     other.quantize(FOUR_BITS)
     other.load_state_dict(net.state_dict())
     net.quantize(FOUR_BITS, calibration=Calibration.MIN_MAX)
-    np.testing.assert_array_equal(other(indices()).numpy(), net(indices()).numpy())
+    np.testing.assert_allclose(
+        other(indices()).numpy(), net(indices()).numpy(), rtol=1e-5, atol=1e-6
+    )
     other.load_state_dict({path: x.numpy() for path, x in model().state_dict().items()})
-    np.testing.assert_array_equal(other(indices()).numpy(), net(indices()).numpy())
+    np.testing.assert_allclose(
+        other(indices()).numpy(), net(indices()).numpy(), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_a_state_in_parts_loads():
@@ -637,7 +643,9 @@ def test_a_state_in_parts_loads():
     assert set(schemes) == {"table.weight", "body.0.weight", "head.weight"}
     arrays = {path: value.numpy() for path, value in tensors.items()}
     other.load_state_dict(join_state(arrays, schemes))
-    np.testing.assert_array_equal(other(indices()).numpy(), net(indices()).numpy())
+    np.testing.assert_allclose(
+        other(indices()).numpy(), net(indices()).numpy(), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_fixed_scales_are_in_the_state():
@@ -646,7 +654,7 @@ def test_fixed_scales_are_in_the_state():
     other.quantize(TENSOR, activations=TENSOR, batches=[5.0 * inputs()])
     assert "quantization.scales" in net.state_dict()
     other.load_state_dict(net.state_dict())
-    np.testing.assert_array_equal(other(inputs()).numpy(), net(inputs()).numpy())
+    np.testing.assert_allclose(other(inputs()).numpy(), net(inputs()).numpy(), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
@@ -657,7 +665,7 @@ def test_copies_are_independent(copied):
     other = copied(net)
     assert other.head.weight is other.table.weight
     net.body[0].weight.assign(burn.zeros((64, 64), device=PLAIN))
-    np.testing.assert_array_equal(other(indices()).numpy(), expected)
+    np.testing.assert_allclose(other(indices()).numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
 @on_each_device

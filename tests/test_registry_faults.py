@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
+import threading
 import traceback
 
 import pytest
@@ -237,18 +237,25 @@ def test_a_plugin_that_closes_the_standard_streams_leaves_them_open(folder, stag
 
 
 def test_several_endless_probes_cost_one_time_limit(folder, monkeypatch):
-    monkeypatch.setenv("BURN_PROBE_SECONDS", "0.5")
+    monkeypatch.setenv("BURN_PROBE_SECONDS", "1")
     names = [f"fake_{next(_numbers)}" for _ in range(4)]
+    endless = "import threading; threading.probes.wait(); threading.Event().wait()"
     for name in names:
-        folder.install_plugin(name, count="import threading; threading.Event().wait()")
+        folder.install_plugin(name, count=endless)
     registry = Registry()
-    start = time.monotonic()
+    at_once = []
+
+    def note():  # when all four are inside
+        at_once.append([registry.entry(name).failure for name in names])
+
+    probes = threading.Barrier(4, action=note)
+    monkeypatch.setattr(threading, "probes", probes, raising=False)
     present = registry.probe()
-    assert time.monotonic() - start < 1.5
+    assert at_once == [[None] * 4]
     for name in names:
         assert present[name] == []
         assert registry.entry(name).state is State.FAILED
-        with pytest.raises(PluginError, match=f"devices of '{name}' took over 0.5 s"):
+        with pytest.raises(PluginError, match=f"devices of '{name}' took over 1 s"):
             registry.entry(name).load()
     assert_the_others_are_unharmed(registry)
 
@@ -485,14 +492,12 @@ def test_a_program_goes_on_with_the_next_device_and_ends(folder, run_python):
         path = folder.path / f"{name.replace('-', '_')}.py"
         source = path.read_text().replace('("unit",),', '("unit",), priority=1,')
         path.write_text(source)
-    start = time.monotonic()
     result = run_python(
         *("-c", DEFAULT),
         PYTHONPATH=str(folder.path),
         BURN_PROBE_SECONDS="1",
         BURN_DISABLE_PLUGINS="cuda,opencl,torch",
     )
-    assert time.monotonic() - start < 20
     assert result.returncode == 0, result.stderr
     device, *passed_over = result.stdout.splitlines()
     assert device == "cpu:0"
@@ -502,14 +507,12 @@ def test_a_program_goes_on_with_the_next_device_and_ends(folder, run_python):
 
 
 ASLEEP = """
-import time
-start = time.monotonic()
+import sys
 import burn
 burn.ones(3, device="cpu") + 1
-print(time.monotonic() - start < 2)
+print("fake_asleep" in sys.modules)
 print(burn.ones(3).device)
 burn.ones(3)
-print(time.monotonic() - start < 5)
 """
 
 
@@ -517,7 +520,7 @@ print(time.monotonic() - start < 5)
 def test_a_plugin_that_sleeps_costs_a_program_one_short_limit_and_a_warning(
     folder, run_python, stage
 ):
-    asleep = "import time; time.sleep(60)"
+    asleep = "import time; time.sleep(1000)"  # longer than a program of a test may run
     folder.install_plugin("fake-asleep", **{stage: asleep})
     result = run_python(
         *("-c", ASLEEP),
@@ -525,7 +528,7 @@ def test_a_plugin_that_sleeps_costs_a_program_one_short_limit_and_a_warning(
         BURN_PLUGINS="cpu,fake_asleep",
         BURN_PROBE_SECONDS="1",
     )
-    assert result.stdout.split() == ["True", "cpu:0", "True"], result.stderr
+    assert result.stdout.split() == ["False", "cpu:0"], result.stderr
     (warning,) = result.stderr.splitlines()
     assert "fake-asleep 1.0" in warning
     assert "took over 1 s" in warning

@@ -368,6 +368,9 @@ class Named:
     def __fspath__(self):
         return self.name
 
+    def __repr__(self):
+        return f"Named({self.name!r})"
+
 
 ODD = [
     "",

@@ -350,7 +350,7 @@ OF_VALUES = {
 """A function of each method that needs values."""
 
 OTHERS = {
-    *["__dlpack_device__", "from_primitive", "link", "primitive", "tensor_type"],
+    *["__dlpack_device__", "__numpy_dtype__", "from_primitive", "link", "primitive", "tensor_type"],
     *["distributed_params", "is_distributed", "set_distributed_params"],
     *["data_async", "item_async"],
 }

@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 _MODULES: Final = (
     "burn.plugins",
     "burn.errors",
+    "burn.locks",
+    "burn.compiler",
     "burn.aliases",
     "burn.device_id",
     "burn.dtype",
@@ -53,7 +55,6 @@ _MODULES: Final = (
     "burn.ir.check",
     "burn.ir.execution",
     "burn.ir.host_number",
-    "burn.compiler",
     "burn.kernels.code",
     "burn.kernels.writer",
     "burn.kernels.functions",
@@ -63,7 +64,6 @@ _MODULES: Final = (
     "burn.kernels.groups",
     "burn.kernels.chunks",
     "burn.kernels.serial",
-    "burn.locks",
 )
 """Where the names stand, those first that take the least time to import."""
 

@@ -42,9 +42,15 @@ class Paths:
         What each call compares.
     objects : list of object
         Objects that the paths lead to.
+
+    Parameters
+    ----------
+    package : str
+        The package whose code is followed, beside the user's.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, package: str = "") -> None:
+        self._package = package
         self.objects: list[Any] = []
         self._checks: dict[Any, Check] = {}
         self._names: dict[int, str] = {}
@@ -125,7 +131,7 @@ class Paths:
         of_class = class_attribute(type(owner), name)
         if isinstance(of_class, property):
             function = of_class.fget
-            if isinstance(function, types.FunctionType) and is_followed(function):
+            if isinstance(function, types.FunctionType) and is_followed(function, self._package):
                 return self._call(function, Call((known(owner),), {}))
             return self._evaluated(owner, name)
         if name in own and not hasattr(of_class, "__set__"):
@@ -214,7 +220,7 @@ class Paths:
             )
             return self._found(value)
         function = class_attribute(type(owner), "__getitem__")
-        if isinstance(function, types.FunctionType) and is_followed(function):
+        if isinstance(function, types.FunctionType) and is_followed(function, self._package):
             return self._call(function, Call((known(owner), known(key)), {}))
         return self._contents(owner)
 

@@ -1,8 +1,9 @@
 """What a function reads of Python objects, so that each call can see whether it is the same.
 
-The code of the function, and of those that it calls outside of burn, the standard library and
-installed packages, is followed for the paths that it names (`burn.transforms._bytecode`): variables
-around it, attributes, items, and containers of which it may read any item.
+The code of the function, and of those that it calls of its own package or outside of burn, the
+standard library and installed packages, is followed for the paths that it names
+(`burn.transforms._bytecode`): variables around it, attributes, items, and containers of which it
+may read any item.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from burn.transforms._user_objects import (
     class_attribute,
     is_followed,
     is_watched,
+    package_of,
 )
 from burn.tree import taken_apart
 
@@ -73,8 +75,8 @@ _CONTAINER_MAKERS: Final = frozenset(
 class Reads(Paths):
     """Everything that the code of a function reads of objects that are there before it runs."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, package: str = "") -> None:
+        super().__init__(package)
         self._followed: dict[Any, Value] = {}
         self._depth = 0
 
@@ -90,7 +92,7 @@ class Reads(Paths):
             bound = Call((known(function.__self__), *call.args), call.keywords)
             return self._call(function.__func__, bound)
         if isinstance(function, types.FunctionType):
-            if is_followed(function):
+            if is_followed(function, self._package):
                 return self._follow(function, call)
             self._closure(function)
             return self._unknown(call)
@@ -119,7 +121,7 @@ class Reads(Paths):
         if kind in _CONTAINER_MAKERS:
             return Value(self._all_contents(call).objects, has_parts=True)
         method = class_attribute(kind, "__init__")
-        if isinstance(method, types.FunctionType) and is_followed(method):
+        if isinstance(method, types.FunctionType) and is_followed(method, self._package):
             self._follow(method, Call((UNKNOWN, *call.args), call.keywords))
             return UNKNOWN
         if kind is type and len(call.args) == 1:
@@ -267,7 +269,7 @@ def reads_of(
     >>> [one.name for one in reads_of(Trainer().step, [1.0]).checks]
     ['Trainer.rate']
     """
-    reads = Reads()
+    reads = Reads(package_of(function))
     keywords = keywords or {}
     for one in (*args, *keywords.values()):
         reads.compare(one)

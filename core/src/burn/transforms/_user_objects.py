@@ -24,6 +24,7 @@ __all__ = [
     "is_followed",
     "is_installed",
     "is_watched",
+    "package_of",
 ]
 
 SCALARS: Final = (bool, int, float, complex, str, bytes, types.NoneType, types.EllipsisType)
@@ -64,8 +65,29 @@ def is_installed(filename: str) -> bool:
     return not is_of_user(filename) or "site-packages" in filename or "dist-packages" in filename
 
 
-def is_followed(function: types.FunctionType) -> bool:
-    return not is_installed(function.__code__.co_filename)
+def package_of(function: Any) -> str:
+    """The package to which a function belongs that is compiled: its other code is followed too.
+
+    The kit uses burn as a user does. Other code of burn, and of Python, is not followed.
+    """
+    function = getattr(function, "__func__", function)
+    if not isinstance(function, types.FunctionType):
+        return ""
+    return _package(function.__module__)
+
+
+def is_followed(function: types.FunctionType, package: str) -> bool:
+    """Whether the code of a function is the user's, or of the package that is compiled."""
+    if not is_installed(function.__code__.co_filename):
+        return True
+    return bool(package) and _package(function.__module__) == package
+
+
+def _package(module: str | None) -> str:
+    names = (module or "").split(".")
+    if names[:2] == ["burn", "testing"]:
+        return "burn.testing"
+    return "" if names[0] in PACKAGES else names[0]
 
 
 def is_burn(kind: type) -> bool:

@@ -101,8 +101,8 @@ def compile(function: Any = None, /, *, donate: Any = (), relaxed: bool = False)
     one that the function rebinds is rebound after it: parameters, running statistics, states of
     optimizers. Python numbers and other objects are constants of the program, which each call
     compares along the paths that the code names (``self.model``, ``config.rate``, ``table["k"]``),
-    in all functions outside of burn and of installed packages: another value traces anew. A module
-    that the function uses may change its mode or attributes: that traces anew as well.
+    in all functions of its own package and outside of burn and of installed packages: another value
+    traces anew. A module that the function uses may change its mode or attributes: that as well.
 
     ``+ - * /``, `sqrt`, comparisons, casts and roundings give the bits of the same calls without
     `compile`, unless it is `relaxed`. Sums may be taken in another order, with products that they
