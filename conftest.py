@@ -5,6 +5,8 @@ import gc
 import pytest
 from hypothesis import HealthCheck, settings
 
+from burn.dtype import DType
+
 settings.register_profile(
     "gate",
     max_examples=5,
@@ -43,6 +45,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Costs())
     if config.getoption("hypothesis_profile", None) is None:
         settings.load_profile("all" if config.getoption("all") else "gate")
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    return val.name if isinstance(val, DType) else None
 
 
 def pytest_collection_finish() -> None:

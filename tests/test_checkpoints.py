@@ -995,10 +995,15 @@ def saved(folder):
 
 
 def change(path, function):
-    """Change what is in a JSON file, and if it is the state, its checksum."""
+    """Change what is in a JSON file, and its checksum: that of a manifest is in itself."""
     content = json.loads(path.read_text())
+    if path.name == "checkpoint.json":
+        del content["sha256"]
     changed = function(content)
     content = changed if isinstance(changed, list) else content
+    if path.name == "checkpoint.json" and isinstance(content, dict):
+        ordered = json.dumps(content, sort_keys=True).encode()
+        content["sha256"] = hashlib.sha256(ordered).hexdigest()
     path.write_text(json.dumps(content))
     if path.name == "state.json":
         describe(path)
@@ -1204,6 +1209,46 @@ def test_no_changed_byte_passes(saved, everything):
                     assert found.values["value"] == [2, 1.5]
                     assert found.values["draws"].random(3).tolist() == expected
             path.write_bytes(content)
+
+
+def test_a_flipped_bit_of_a_manifest_gives_no_other_step(folder, everything):
+    """The newest is no greater step: its number alone says that it is the newest."""
+    with Checkpoints(folder) as checkpoints:
+        for step in (1, 3, 2):
+            checkpoints.save(step, value=step)
+    path = folder / "step-00000002" / "checkpoint.json"
+    content = path.read_bytes()
+    refused = 0
+    for index in range(0, len(content), 1 if everything else 5):
+        changed = bytearray(content)
+        changed[index] ^= 1 << index % 8
+        path.write_bytes(changed)
+        try:
+            assert checkpoints.restore().step == 2
+        except StoreError as error:
+            refused += 1
+            assert "step-00000002" in str(error)
+            assert "Step 3 is intact: restore(step=3)" in str(error)
+    assert refused > 0.8 * len(content) / (1 if everything else 5)
+
+
+def test_a_checkpoint_of_an_earlier_version_has_no_checksum_of_its_manifest(saved):
+    path = saved / "checkpoint.json"
+    change(saved / "state.json", lambda state: state.pop("number"))
+    manifest = json.loads(path.read_text())
+    del manifest["sha256"]
+    path.write_text(json.dumps(manifest))
+    found = Checkpoints(saved.parent).restore()
+    assert (found.step, found.values["value"]) == (2, [2, 1.5])
+
+
+def test_dtypes_are_values_of_a_checkpoint(folder):
+    scheme = burn.quantization.QuantScheme()
+    with Checkpoints(folder) as checkpoints:
+        checkpoints.save(1, dtype=burn.float16, all=[burn.int8, burn.quantization.QDType(scheme)])
+        values = checkpoints.restore().values
+    assert values["dtype"] is burn.float16
+    assert values["all"] == [burn.int8, burn.quantization.QDType(scheme)]
 
 
 def test_nothing_of_pickle_is_in_a_checkpoint(saved):

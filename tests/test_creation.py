@@ -221,3 +221,31 @@ def test_floats_that_fit_an_integer_dtype_are_truncated():
         burn.asarray([300.7], dtype="int8", device="cpu")
     x = burn.asarray(x.astype("bfloat16").data().array, dtype="int16", device="cpu")
     assert x.tolist() == [127, -128, 0]
+
+
+def test_the_gradient_of_full_reaches_its_value_and_no_range_drops_one():
+    value = burn.asarray(2.5, device=burn.Device("cpu").autodiff()).require_grad()
+    x = burn.full((3,), value)
+    x[0] = 1.0
+    assert value.grad((x * x).sum().backward()).tolist() == 10.0
+    with pytest.raises(burn.AutodiffError, match=r"arange: stop is a tracked tensor.*detach"):
+        burn.arange(value)
+    with pytest.raises(burn.ShapeError, match=r"full: fill_value has the shape \(1,\)"):
+        burn.full(3, burn.ones(1, device="cpu"))
+    compiled = burn.compile(lambda value: burn.full((2,), value))
+    assert [compiled(burn.asarray(one, device="cpu")).tolist() for one in (1, 2)] == [
+        [1, 1],
+        [2, 2],
+    ]
+
+
+def test_a_number_with_an_axis_is_no_number_of_a_range():
+    for wrong in (burn.ones(1, device="cpu"), np.ones(1)):
+        with pytest.raises(burn.OperandTypeError, match="start must be a number"):
+            burn.linspace(wrong, 2.0, 3)
+    assert burn.linspace(np.asarray(1.5), 2.5, 2, device="cpu").tolist() == [1.5, 2.5]
+
+
+def test_a_large_index_is_shown_by_its_bits():
+    with pytest.raises(burn.AxisError, match="index an integer of 16610 bits is out of range"):
+        burn.ones(2, device="cpu")[10**5000]

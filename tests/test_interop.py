@@ -164,6 +164,7 @@ EINOPS = {
         "import sys, burn; burn.e;assert 'einops' not in sys.modules; import einops; x=burn.eye(2)",
         "import burn, numpy; burn.ones(2); import einops; x = burn.from_dlpack(numpy.eye(3))",
         "import einops, burn; x = burn.random.uniform((2, 3))",
+        "import burn, importlib.util as u; x = burn.eye(2); u.find_spec('einops'); import einops",
     ],
 )
 def test_einops_learns_of_burn_when_a_tensor_is_made(program, run_python):

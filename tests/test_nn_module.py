@@ -268,7 +268,7 @@ def test_a_state_that_does_not_fit_is_refused_whole():
     for part in (
         "missing: mean",
         "unexpected: firts.bias",
-        "first.bias has shape (3,) and not (7,)",
+        "first.bias has shape (7,) in the state and (3,) in the module",
     ):
         assert part in str(caught.value)
     assert {path: x.tolist() for path, x in net.state_dict().items()} == before

@@ -1,7 +1,6 @@
 """Adapters for libraries that must register the array libraries they support: einops.
 
-burn imports this module by itself when a tensor is made after einops was imported. Otherwise
-``import burn.interop`` makes ``einops.rearrange`` and its like take tensors.
+burn imports this module by itself where einops is imported and a tensor is made, in either order.
 """
 
 from __future__ import annotations

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
-import logging
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
 
@@ -24,7 +21,6 @@ __all__ = [
     "Operand",
     "dispatch",
     "op_function",
-    "register_with_libraries",
 ]
 
 Operand: TypeAlias = "Tensor | bool | int | float | complex"
@@ -56,20 +52,3 @@ def op_function(function: Any, /) -> Any:
 def _defined(function: _Function, *, op: str) -> _Function:
     rename_op(op, function.__name__)
     return functools.update_wrapper(call_of(dispatch, op), function)  # type: ignore[return-value]  # its signature
-
-
-def register_with_libraries() -> None:
-    """Register burn's tensors with libraries that need it, once these are imported.
-
-    Functions that make tensors call this, since a library may be imported after burn: 40 ns.
-    """
-    if "einops" in sys.modules:
-        _register_with_einops()
-
-
-@functools.cache
-def _register_with_einops() -> None:
-    try:
-        importlib.import_module("burn.interop")
-    except Exception as error:  # noqa: BLE001 — another version of einops must not break burn
-        logging.getLogger("burn").debug("einops does not learn of burn: %s", error)

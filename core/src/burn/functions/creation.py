@@ -6,10 +6,13 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from burn.devices import Device
+from burn.dispatch import DispatchTensor
 from burn.dtype import DType, bool_
-from burn.errors import ArgumentError, BurnError, OperandTypeError
+from burn.errors import ArgumentError, BurnError, OperandTypeError, ShapeError
+from burn.functions import calls
 from burn.functions._conversion import convert
 from burn.functions.common import DeviceLike, DTypeLike, dispatch
+from burn.functions.data_type import result_type
 from burn.functions.normalize import (
     as_dtype,
     as_flag,
@@ -17,6 +20,7 @@ from burn.functions.normalize import (
     as_scalar,
     as_shape,
     check_tensor,
+    device_of_numbers,
     find_device,
 )
 from burn.ops.arguments import as_integer
@@ -108,7 +112,7 @@ def asarray(
 
 def full(
     shape: int | Shape,
-    fill_value: Scalar,
+    fill_value: Scalar | Tensor,
     *,
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
@@ -119,12 +123,13 @@ def full(
     ----------
     shape : int or tuple of int
         Length of each axis.
-    fill_value : number
-        The value of every element.
+    fill_value : number or Tensor, shape ()
+        The value of every element. The gradient of a tensor is the sum of those of the elements.
     dtype : DType or str, optional
-        Dtype of the elements. By default the device's default dtype of the kind of `fill_value`.
+        Dtype of the elements. By default that of a tensor, and of a number the device's default
+        dtype of its kind.
     device : Device or str, optional
-        Device of the tensor. By default the default device.
+        Device of the tensor. By default that of a tensor, and of a number the default device.
 
     Returns
     -------
@@ -146,7 +151,10 @@ def full(
     >>> burn.full((1, 2), 7, device="cpu").tolist()
     [[7, 7]]
     """
-    target = find_device(device, "full")
+    target = device_of_numbers(device, "full", fill_value)
+    if isinstance(fill_value, DispatchTensor):
+        wanted = fill_value.dtype if dtype is None else as_dtype(dtype, "full")
+        return _filled_from(shape, fill_value, wanted, target, "full")
     value = as_number(fill_value, "fill_value", "full")
     if dtype is not None:
         wanted = as_dtype(dtype, "full")
@@ -165,6 +173,18 @@ def _filled(shape: Any, value: Scalar, dtype: DType, device: Device, operation: 
     number = as_scalar(value, dtype, operation)
     lengths = as_shape(shape, operation)
     return dispatch.create("full", device, dtype, shape=lengths, fill_value=number)
+
+
+def _filled_from(shape: Any, value: Tensor, dtype: DType, device: Device, operation: str) -> Tensor:
+    """A tensor of one element, repeated."""
+    if value.shape:
+        raise ShapeError(
+            f"fill_value has the shape {value.shape}",
+            hint="Give a number, or a tensor without axes; burn.broadcast_to() repeats others",
+            operation=operation,
+        )
+    one = asarray(value, dtype=dtype, device=device)
+    return asarray(calls.expand(one, shape=as_shape(shape, operation)), copy=True)
 
 
 def _float_dtype(dtype: DTypeLike | None, device: Device, operation: str) -> DType:
@@ -277,7 +297,7 @@ def empty(
 def full_like(
     x: Tensor,
     /,
-    fill_value: Scalar,
+    fill_value: Scalar | Tensor,
     *,
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
@@ -288,7 +308,7 @@ def full_like(
     ----------
     x : Tensor
         Tensor that gives the shape.
-    fill_value : number
+    fill_value : number or Tensor, shape ()
         The value of every element.
     dtype : DType or str, optional
         Dtype of the elements. By default that of `x`.
@@ -313,13 +333,14 @@ def full_like(
     >>> burn.full_like(burn.asarray([[3, 4]], device="cpu"), 7).tolist()
     [[7, 7]]
     """
-    value = as_number(fill_value, "fill_value", "full_like")
-    return _filled_like(x, value, dtype, device, "full_like")
+    if not isinstance(fill_value, DispatchTensor):
+        fill_value = as_number(fill_value, "fill_value", "full_like")
+    return _filled_like(x, fill_value, dtype, device, "full_like")
 
 
 def _filled_like(
     x: Tensor,
-    value: Scalar,
+    value: Scalar | Tensor,
     dtype: DTypeLike | None,
     device: DeviceLike | None,
     operation: str,
@@ -327,6 +348,8 @@ def _filled_like(
     check_tensor(x, "x", operation)
     target = x.device if device is None else find_device(device, operation)
     wanted = x.dtype if dtype is None else as_dtype(dtype, operation)
+    if isinstance(value, DispatchTensor):
+        return _filled_from(x.shape, value, wanted, target, operation)
     return _filled(x.shape, value, wanted, target, operation)
 
 
@@ -415,10 +438,10 @@ def empty_like(
 
 
 def arange(
-    start: RealScalar,
+    start: RealScalar | Tensor,
     /,
-    stop: RealScalar | None = None,
-    step: RealScalar = 1,
+    stop: RealScalar | Tensor | None = None,
+    step: RealScalar | Tensor = 1,
     *,
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
@@ -427,17 +450,17 @@ def arange(
 
     Parameters
     ----------
-    start : number
-        First number; the end, after a start of 0, where `stop` is left out.
-    stop : number, optional
+    start : number or Tensor, shape ()
+        First number; the end, after a start of 0, where `stop` is left out. Tensors are read.
+    stop : number or Tensor, shape (), optional
         End, which is not among the numbers.
-    step : number
+    step : number or Tensor, shape ()
         Distance of the numbers.
     dtype : DType or str, optional
-        Dtype of the elements. By default the device's default integer dtype for integers, else its
-        default float dtype.
+        Dtype of the elements. By default the one to which tensors and numbers promote; without
+        tensors the device's default integer dtype for integers, else its default float dtype.
     device : Device or str, optional
-        Device of the tensor. By default the default device.
+        Device of the tensor. By default that of a tensor among the numbers, else the default one.
 
     Returns
     -------
@@ -457,17 +480,20 @@ def arange(
     >>> burn.arange(2, 8, 3, device="cpu").tolist()
     [2, 5]
     """
-    target = find_device(device, "arange")
+    target = device_of_numbers(device, "arange", start, stop, step)
     if stop is None:
         start, stop = 0, start
+    given = (start, stop, step)
     start, stop, step = (
-        _real(value, name) for name, value in (("start", start), ("stop", stop), ("step", step))
+        _real(value, name) for name, value in zip(("start", "stop", "step"), given, strict=True)
     )
     if step == 0:
         raise ArgumentError("step is 0", hint="A range needs a step", operation="arange")
     are_integers = all(isinstance(number, int) for number in (start, stop, step))
     if dtype is not None:
         wanted = as_dtype(dtype, "arange")
+    elif any(isinstance(one, DispatchTensor) for one in given):
+        wanted = result_type(*given)
     elif are_integers:
         wanted = target.settings.int_dtype
     else:

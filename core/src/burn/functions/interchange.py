@@ -33,7 +33,8 @@ from burn.errors import (
     OperandTypeError,
     UnsupportedOpError,
 )
-from burn.functions.common import DeviceLike, dispatch, register_with_libraries
+from burn.functions._registration import register_with_libraries
+from burn.functions.common import DeviceLike, dispatch
 from burn.functions.normalize import as_flag, find_device
 from burn.plugins import describe, registry
 from burn.public_calls import shown_value

@@ -199,7 +199,7 @@ def flatten(x: Tensor, /, start_axis: int = 0, end_axis: int = -1) -> Tensor:
     """
     if not isinstance(x, DispatchTensor):
         check_tensor(x, "x", "flatten")
-    if start_axis.__class__ is int and start_axis == 0 and end_axis == -1:  # mostly
+    if start_axis.__class__ is end_axis.__class__ is int and (start_axis, end_axis) == (0, -1):
         return calls.reshape(x, shape=(x.size,))
     rank = max(len(x.primitive.shape), 1)  # a number becomes a vector
     start = normalize_axis(x, start_axis, "flatten", rank=rank)

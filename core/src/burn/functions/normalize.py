@@ -1,6 +1,6 @@
 """Checks of arguments that functions and methods share: each returns the value to compute with.
 
-NumPy scalars, and 0-d integer arrays where an integer is meant, count as Python numbers. Every
+NumPy scalars, and 0-d arrays where a number is meant, count as Python numbers. Every
 check tries the common case first; callers on a fast path test for it inline:
 ``if keepdims.__class__ is not bool: keepdims = as_flag(keepdims, "keepdims", "sum")``. Numbers are
 checked by `burn.ops.arguments`.
@@ -14,12 +14,22 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
+import numpy as np
+
 from burn.devices import Device
 from burn.dispatch import DispatchTensor, to_scalar
 from burn.dtype import DType, Kind
-from burn.errors import ArgumentError, AxisError, BurnError, OperandTypeError, ShapeError
-from burn.functions.common import Axis, DeviceLike, DTypeLike, register_with_libraries
-from burn.ops.arguments import as_integer, python_number
+from burn.errors import (
+    ArgumentError,
+    AutodiffError,
+    AxisError,
+    BurnError,
+    OperandTypeError,
+    ShapeError,
+)
+from burn.functions._registration import register_with_libraries
+from burn.functions.common import Axis, DeviceLike, DTypeLike, dispatch
+from burn.ops.arguments import as_integer, python_number, real_number
 from burn.public_calls import public_operation, shown_value
 
 if TYPE_CHECKING:
@@ -33,12 +43,14 @@ __all__ = [
     "as_float",
     "as_integers",
     "as_number",
+    "as_real",
     "as_scalar",
     "as_shape",
     "check_any_tensor",
     "check_choice",
     "check_tensor",
     "check_tensors",
+    "device_of_numbers",
     "find_device",
     "normalize_axes",
     "normalize_axis",
@@ -116,13 +128,40 @@ def as_flag(value: Any, name: str, operation: str) -> bool:
 
 
 def as_number(value: Any, name: str, operation: str) -> Scalar:
-    """An argument that must be a number of any kind, as a Python number."""
+    """An argument that must be a number of any kind, as a Python number; a 0-d array is read."""
     number = python_number(value)
+    is_tensor = isinstance(number, DispatchTensor)
+    if (is_tensor or isinstance(number, np.ndarray)) and number.shape == ():
+        if is_tensor and dispatch.is_tracked(number):
+            raise AutodiffError(
+                f"{name} is a tracked tensor, whose gradient would be lost",
+                hint="Drop the gradient with .detach()",
+                operation=operation,
+            )
+        number = python_number(number.item())
     if not isinstance(number, (bool, int, float, complex)):
         raise OperandTypeError(
             f"{name} must be a number, not {shown_value(value)}", operation=operation
         )
     return number
+
+
+def as_real(value: Any, name: str, operation: str, **bounds: Any) -> float:
+    """An argument that must be a real number, as a float; a 0-d array is read.
+
+    `bounds` are those of `burn.ops.arguments.real_number`.
+    """
+    if value.__class__ is not float:
+        value = as_number(value, name, operation)
+    return real_number(value, name, operation, **bounds)
+
+
+def device_of_numbers(device: DeviceLike | None, operation: str, *numbers: Any) -> Device:
+    """The given device for a new tensor, that of a tensor among numbers, or the default one."""
+    if device is None:
+        tensors = (one for one in numbers if isinstance(one, DispatchTensor))
+        device = next((one.tensor_type.device for one in tensors), None)
+    return find_device(device, operation)
 
 
 def as_scalar(value: Scalar, dtype: DType, operation: str) -> Scalar:

@@ -7,24 +7,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from burn.dispatch import DispatchTensor
+from burn.dtype import Kind
 from burn.errors import ArgumentError, DTypeError, OutOfMemoryError, ShapeError
 from burn.functions import calls
 from burn.functions.common import DeviceLike, DTypeLike
 from burn.functions.creation import arange, asarray
+from burn.functions.data_type import result_type
 from burn.functions.manipulation import broadcast_to, stack
 from burn.functions.normalize import (
     as_dtype,
     as_flag,
     as_number,
+    as_real,
     as_shape,
     check_choice,
+    device_of_numbers,
     find_device,
     normalize_axis,
     rank_of,
 )
 from burn.functions.searching import where
 from burn.functions.views import independent
-from burn.ops.arguments import as_integer, real_number
+from burn.ops.arguments import as_integer
 from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
@@ -235,8 +240,8 @@ def _class_mask(x: Tensor, count: int, axis: int, operation: str) -> Tensor:
 
 
 def linspace(
-    start: complex,
-    stop: complex,
+    start: complex | Tensor,
+    stop: complex | Tensor,
     /,
     num: int,
     *,
@@ -248,15 +253,16 @@ def linspace(
 
     Parameters
     ----------
-    start, stop : number
-        The ends. The first number is `start`, the last is `stop` if `endpoint` is true.
+    start, stop : number or Tensor, shape ()
+        The ends. The first number is `start`, the last is `stop` if `endpoint` is true. Tensors
+        are read.
     num : int
         Number of numbers.
     dtype : DType or str, optional
-        Dtype of the result. By default the device's default float dtype, or the complex dtype for
-        complex ends.
+        Dtype of the result. By default the one to which tensors of floats promote, else the
+        device's default float dtype; the complex dtype for complex ends.
     device : Device or str, optional
-        Device of the tensor. By default the default device.
+        Device of the tensor. By default that of an end that is a tensor, else the default device.
     endpoint : bool
         Whether `stop` is one of the numbers.
 
@@ -276,18 +282,20 @@ def linspace(
     >>> burn.linspace(0, 1, 5, device="cpu").tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-    target = find_device(device, "linspace")
-    numbers = _evenly_spaced(start, stop, num, "linspace", endpoint=endpoint)
+    target, dtype = _of_ends(start, stop, dtype, device, "linspace")
+    first = as_number(start, "start", "linspace")
+    last = as_number(stop, "stop", "linspace")
+    numbers = _evenly_spaced(first, last, num, "linspace", endpoint=endpoint)
     return _on_device(numbers, dtype, target, "linspace")
 
 
 def logspace(
-    start: float,
-    stop: float,
+    start: float | Tensor,
+    stop: float | Tensor,
     /,
     num: int,
     *,
-    base: float = 10.0,
+    base: float | Tensor = 10.0,
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     endpoint: bool = True,
@@ -296,16 +304,17 @@ def logspace(
 
     Parameters
     ----------
-    start, stop : float
+    start, stop : float or Tensor, shape ()
         The first exponent, and the last if `endpoint` is true.
     num : int
         Number of powers.
-    base : float
+    base : float or Tensor, shape ()
         What is raised to the exponents; positive.
     dtype : DType or str, optional
-        Dtype of the result. By default the device's default float dtype.
+        Dtype of the result. By default the one to which tensors of floats promote, else the
+        device's default float dtype.
     device : Device or str, optional
-        Device of the tensor. By default the default device.
+        Device of the tensor. By default that of an end that is a tensor, else the default device.
     endpoint : bool
         Whether `stop` is one of the exponents.
 
@@ -325,18 +334,18 @@ def logspace(
     >>> burn.logspace(0, 3, 4, device="cpu").tolist()
     [1.0, 10.0, 100.0, 1000.0]
     """
-    target = find_device(device, "logspace")
-    first = real_number(start, "start", "logspace")
-    last = real_number(stop, "stop", "logspace")
-    base = real_number(base, "base", "logspace", above=0.0, below=math.inf)
+    target, dtype = _of_ends(start, stop, dtype, device, "logspace")
+    first = as_real(start, "start", "logspace")
+    last = as_real(stop, "stop", "logspace")
+    base = as_real(base, "base", "logspace", above=0.0, below=math.inf)
     exponents = _evenly_spaced(first, last, num, "logspace", endpoint=endpoint)
     with np.errstate(over="ignore", under="ignore"):
         return _on_device(np.power(base, exponents), dtype, target, "logspace")
 
 
 def geomspace(
-    start: float,
-    stop: float,
+    start: float | Tensor,
+    stop: float | Tensor,
     /,
     num: int,
     *,
@@ -348,15 +357,16 @@ def geomspace(
 
     Parameters
     ----------
-    start, stop : float
+    start, stop : float or Tensor, shape ()
         The ends, of equal sign and not 0. The first number is `start`, the last is `stop` if
         `endpoint` is true.
     num : int
         Number of numbers.
     dtype : DType or str, optional
-        Dtype of the result. By default the device's default float dtype.
+        Dtype of the result. By default the one to which tensors of floats promote, else the
+        device's default float dtype.
     device : Device or str, optional
-        Device of the tensor. By default the default device.
+        Device of the tensor. By default that of an end that is a tensor, else the default device.
     endpoint : bool
         Whether `stop` is one of the numbers.
 
@@ -376,9 +386,9 @@ def geomspace(
     >>> burn.geomspace(1, 8, 4, device="cpu").tolist()
     [1.0, 2.0, 4.0, 8.0]
     """
-    target = find_device(device, "geomspace")
+    target, dtype = _of_ends(start, stop, dtype, device, "geomspace")
     first, last = [
-        real_number(one, "an end", "geomspace", above=-math.inf, below=math.inf)
+        as_real(one, "an end", "geomspace", above=-math.inf, below=math.inf)
         for one in (start, stop)
     ]
     sign = math.copysign(1.0, first)
@@ -399,17 +409,27 @@ def geomspace(
     return _on_device(numbers, dtype, target, "geomspace")
 
 
+def _of_ends(
+    start: Any, stop: Any, dtype: DTypeLike | None, device: DeviceLike | None, operation: str
+) -> tuple[Device, DTypeLike | None]:
+    """Device and dtype of numbers between two ends; None for the default dtype."""
+    target = device_of_numbers(device, operation, start, stop)
+    tensors: list[Any] = [one for one in (start, stop) if isinstance(one, DispatchTensor)]
+    if dtype is None and tensors:
+        common = result_type(*tensors)
+        dtype = common if common.kind in Kind.INEXACT else None
+    return target, dtype
+
+
 def _evenly_spaced(
-    start: Scalar, stop: Scalar, num: int, operation: str, *, endpoint: bool
+    first: Scalar, last: Scalar, num: int, operation: str, *, endpoint: bool
 ) -> NDArray[Any]:
-    first = as_number(start, "start", operation)
-    last = as_number(stop, "stop", operation)
     count = as_integer(num, "num", operation, least=0)
     if endpoint.__class__ is not bool:
         endpoint = as_flag(endpoint, "endpoint", operation)
     if not (_is_finite(first) and _is_finite(last)):
         raise ArgumentError(
-            f"numbers from {shown_value(start)} to {shown_value(stop)}",
+            f"numbers from {shown_value(first)} to {shown_value(last)}",
             hint="Both must be finite",
             operation=operation,
         )

@@ -18,10 +18,10 @@ from burn.functions import calls
 from burn.functions._value_checks import require
 from burn.functions.common import DeviceLike, DTypeLike, dispatch
 from burn.functions.elementwise import clip, erfinv, isfinite
-from burn.functions.normalize import as_dtype, as_shape, find_device, rank_of
+from burn.functions.normalize import as_dtype, as_real, as_shape, find_device, rank_of
 from burn.functions.quantization import numbers_of
 from burn.generator import after, release, reserve
-from burn.ops.arguments import as_integer, real_number
+from burn.ops.arguments import as_integer
 from burn.ops.random import integer_words, normal_words, uniform_words
 
 if TYPE_CHECKING:
@@ -120,8 +120,8 @@ def uniform(
     device = find_device(device, "random.uniform")
     dtype = device.settings.float_dtype if dtype is None else as_dtype(dtype, "random.uniform")
     shape = as_shape(shape, "random.uniform")
-    low = real_number(low, "low", "random.uniform")
-    high = real_number(high, "high", "random.uniform")
+    low = as_real(low, "low", "random.uniform")
+    high = as_real(high, "high", "random.uniform")
     words = uniform_words(_size(shape), dtype)
     attrs = {"shape": shape, "low": low, "high": high}
     return _draw("random_uniform", device, dtype, words, attrs)
@@ -174,8 +174,8 @@ def normal(
     device = find_device(device, "random.normal")
     dtype = device.settings.float_dtype if dtype is None else as_dtype(dtype, "random.normal")
     shape = as_shape(shape, "random.normal")
-    mean = real_number(mean, "mean", "random.normal")
-    std = real_number(std, "std", "random.normal")
+    mean = as_real(mean, "mean", "random.normal")
+    std = as_real(std, "std", "random.normal")
     # 16-bit numbers are drawn in float32.
     words = normal_words(_size(shape), float32 if dtype.itemsize < float32.itemsize else dtype)
     attrs = {"shape": shape, "mean": mean, "std": std}
@@ -237,9 +237,9 @@ def truncated_normal(
     operation = "random.truncated_normal"
     device = find_device(device, operation)
     dtype = device.settings.float_dtype if dtype is None else as_dtype(dtype, operation)
-    mean = real_number(mean, "mean", operation, above=-math.inf, below=math.inf)
-    std = real_number(std, "std", operation, above=0.0, below=math.inf)
-    low, high = real_number(low, "low", operation), real_number(high, "high", operation)
+    mean = as_real(mean, "mean", operation, above=-math.inf, below=math.inf)
+    std = as_real(std, "std", operation, above=0.0, below=math.inf)
+    low, high = as_real(low, "low", operation), as_real(high, "high", operation)
     start, stop = [math.erf((one - mean) / std / math.sqrt(2.0)) for one in (low, high)]
     if not (stop - start) / 2 >= _LEAST_PROBABILITY:
         raise ArgumentError(
@@ -343,7 +343,7 @@ def bernoulli(
     >>> burn.random.bernoulli(3, 1.0, device="cpu").tolist()
     [True, True, True]
     """
-    bound = real_number(probability, "probability", "random.bernoulli", least=0.0, most=1.0)
+    bound = as_real(probability, "probability", "random.bernoulli", least=0.0, most=1.0)
     return uniform(shape, dtype=float32, device=device) < bound
 
 

@@ -49,7 +49,7 @@ class LoadReport:
     def describe(self) -> str:
         """The report in words."""
         shapes = [
-            f"{path} has shape {own} and not {given}"
+            f"{path} has shape {given} in the state and {own} in the module"
             for path, (own, given) in self.mismatched.items()
         ]
         parts = [

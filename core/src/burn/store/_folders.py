@@ -2,7 +2,8 @@
 
 A checkpoint is the folder ``step-00000100`` with a safetensors file for each part that has tensors,
 with ``state.json``, which has all other values, and with ``checkpoint.json``, the manifest: the
-step, the number in the order of saving, and size and SHA-256 of the other files.
+step, the number in the order of saving, size and SHA-256 of the other files, and the SHA-256 of all
+this. The number stands in the state once more: where the manifest is damaged, the order stays.
 
 Folders of other names are what a process that was killed has left: ``.partial`` is not complete,
 ``.removed`` was being removed, and ``.replaced`` is a complete checkpoint of a step that was about
@@ -48,6 +49,9 @@ STATE: Final = "state.json"
 SUFFIX: Final = ".safetensors"
 
 _MANIFEST: Final = "checkpoint.json"
+
+_CHECKSUM: Final = "sha256"
+"""Key of the checksum of a manifest."""
 
 _VERSION: Final = 1
 """Version of the format; a larger one is of a later burn."""
@@ -114,11 +118,14 @@ def folders_of(path: Path) -> list[Folder]:
 
 
 def _number_of(path: Path) -> int | None:
-    try:
-        number = read_json(path / _MANIFEST, "").get("number")
-    except OSError:
-        return None
-    return number if number.__class__ is int and 0 <= number < _MOST else None
+    for name, read in ((_MANIFEST, _read_manifest), (STATE, read_json)):
+        try:
+            number = read(path / name, "").get("number")
+        except OSError:
+            continue
+        if number.__class__ is int and 0 <= number < _MOST:
+            return number
+    return None
 
 
 def write(
@@ -132,13 +139,14 @@ def write(
         If that fails; what was there is there then.
     """
     numbers = [one.number for one in folders_of(path) if one.number is not None]
+    number = max(numbers, default=0) + 1
     target = path / f"step-{step:08}"
     replaced = target.with_name(target.name + _REPLACED)
     try:
         with atomic_folder(target) as partial:
             for part, values in tensors.items():
                 write_host(partial / f"{part}{SUFFIX}", values)
-            _write_json(partial / STATE, state)
+            _write_json(partial / STATE, {**state, "number": number})
             mode = (partial / STATE).stat().st_mode
             for one in partial.iterdir():
                 one.chmod(stat.S_IMODE(mode))  # the library lets no one else read its files
@@ -146,9 +154,10 @@ def write(
                 "format": "burn checkpoint",
                 "version": _VERSION,
                 "step": step,
-                "number": max(numbers, default=0) + 1,
+                "number": number,
                 "files": {one.name: _described(one) for one in sorted(partial.iterdir())},
             }
+            manifest[_CHECKSUM] = _checksum(manifest)
             _write_json(partial / _MANIFEST, manifest, indent=1)
             if target.exists():
                 shutil.rmtree(replaced, ignore_errors=True)
@@ -171,6 +180,32 @@ def _described(path: Path) -> dict[str, Any]:
 def _hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _checksum(manifest: Mapping[str, Any]) -> str:
+    """SHA-256 of a manifest, without that itself, whatever the order of keys and the layout."""
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def _read_manifest(path: Path, operation: str) -> dict[str, Any]:
+    """A manifest that is as it was written; those of earlier versions have no checksum.
+
+    Raises
+    ------
+    StoreError
+        If it was changed, is none, or cannot be read.
+    """
+    manifest = read_json(path, operation)
+    expected = manifest.pop(_CHECKSUM, None)
+    if expected is not None:
+        try:
+            found = _checksum(manifest)
+        except RecursionError:
+            found = ""
+        if found != expected:
+            rule = "is damaged: its SHA-256 is not that of what it says"
+            raise failure(operation, path, rule, _AGAIN)
+    return manifest
 
 
 def read_json(path: Path, operation: str) -> dict[str, Any]:
@@ -202,7 +237,7 @@ def verify(folder: Folder, operation: str) -> set[str]:
         If they differ, or the manifest is none; it names the file.
     """
     path = folder.path / _MANIFEST
-    manifest = read_json(path, operation)
+    manifest = _read_manifest(path, operation)
     version, files = manifest.get("version"), manifest.get("files")
     if manifest.get("format") == "burn checkpoint" and version.__class__ is int:
         if version > _VERSION:

@@ -76,10 +76,8 @@ class PartEncoder:
             return value
         if isinstance(value, np.generic) and value.dtype.kind in "biuf":
             value = value.item()  # a number of NumPy is as good as one of Python
-        if isinstance(value, int):
-            return value if value.bit_length() <= _JSON_BITS else {"$int": hex(value)}
-        if isinstance(value, float):
-            return value if math.isfinite(value) else {"$float": repr(float(value))}
+        if isinstance(value, int | float | DType):
+            return _encoded(value)
         if isinstance(value, Tensor):
             device = value.device.hardware.name
             return {"$tensor": self._add(value.detach().inner(), path), "device": device}
@@ -99,8 +97,8 @@ class PartEncoder:
         raise OperandTypeError(
             f"{self._shown(path)} is {_named(value)}, which a checkpoint cannot hold",
             hint="A part is an object with the methods state_dict and load_state_dict, a tensor, "
-            "an array, a numpy.random.Generator, None, a bool, a number, a string, or lists, "
-            "tuples and dicts of these",
+            "an array, a numpy.random.Generator, None, a bool, a number, a string, a dtype, or "
+            "lists, tuples and dicts of these",
             operation=_OPERATION,
         )
 
@@ -153,6 +151,14 @@ class PartEncoder:
         return self.part + "".join(f"[{one!r}]" for one in path)
 
 
+def _encoded(value: float | DType) -> Any:
+    if isinstance(value, int):
+        return value if value.bit_length() <= _JSON_BITS else {"$int": hex(value)}
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"$float": repr(float(value))}
+    return {"$dtype": value.name}
+
+
 def _named(value: object) -> str:
     if isinstance(value, type):
         return f"the class {value.__name__}, no object of it"
@@ -192,6 +198,13 @@ def _decoded_tensor(name: str, node: dict[str, Any], source: TensorSource, _: in
     return source.tensor(name, node["device"])
 
 
+def _decoded_dtype(name: str) -> DType:
+    try:
+        return DType.of(name)
+    except BurnError as error:
+        raise MalformedError(str(error)) from None
+
+
 def _decoded_number(parse: Callable[[str], Any]) -> Callable[..., Any]:
     def decode(text: str, *_: object) -> Any:
         try:
@@ -217,6 +230,7 @@ def _decoded_tuple(
 _DECODERS: Final[dict[str, tuple[type, Callable[..., Any]]]] = {
     "$array": (str, lambda name, _node, source, _depth: source.array(name)),
     "$dict": (dict, _decoded_dict),
+    "$dtype": (str, lambda name, _node, _source, _depth: _decoded_dtype(name)),
     "$float": (str, _decoded_number(float)),
     "$int": (str, _decoded_number(lambda text: int(text, 16))),
     "$tensor": (str, _decoded_tensor),

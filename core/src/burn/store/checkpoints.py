@@ -146,7 +146,7 @@ class Checkpoints:
             By names of your choice: objects with the methods ``state_dict`` and
             ``load_state_dict`` (modules, optimizers, loaders, ...), whose states may be nested
             lists, tuples and dicts; tensors and arrays; `numpy.random.Generator`; None, booleans,
-            numbers, strings, and lists, tuples and dicts of all these.
+            numbers, strings, dtypes, and lists, tuples and dicts of all these.
 
         Returns
         -------

@@ -10,6 +10,7 @@ import numpy as np
 from burn.dispatch import DispatchTensor
 from burn.errors import AxisError, OperandTypeError
 from burn.functions.host_values import elements_of
+from burn.public_calls import shown_value
 from burn.tensor_data import check_unmasked
 
 __all__ = ["axes_used", "is_mask", "normalize_index", "normalize_part", "normalize_slice"]
@@ -45,7 +46,7 @@ def normalize_index(part: Any, length: int | None = None, axis: int = 0) -> int:
         return index
     if not -length <= index < length:
         raise AxisError(
-            f"index {index} is out of range for axis {axis} of length {length}",
+            f"index {shown_value(index)} is out of range for axis {axis} of length {length}",
             operation="indexing",
         )
     return index + length if index < 0 else index

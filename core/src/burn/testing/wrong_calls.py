@@ -12,18 +12,16 @@ import inspect
 import itertools
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import numpy as np
-
 from burn import namespace as burn
 from burn.devices import Device
-from burn.dtype import DType
 from burn.errors import BurnError
 from burn.functions.common import dispatch
 from burn.testing._check import Failure
+from burn.testing._wrong_values import A_COMPLEX_NUMBER, WRONG, Wrong, constant
 from burn.testing.function_checks import Trial, flat, main_kind, reference_subject, tried_dtypes
 from burn.testing.function_samples import (
     FunctionCall,
@@ -36,106 +34,6 @@ from burn.testing.reference_backend import reference_devices
 from burn.testing.subject import Subject
 
 __all__ = ["MutatedCall", "check_mutated_calls", "check_wrong_call", "mutated_calls"]
-
-Make = Callable[[Device], Any]
-"""Makes an argument for a call on a device."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Wrong:
-    """Something to replace an argument by.
-
-    Attributes
-    ----------
-    name : str
-        What it is.
-    make : callable
-        Makes it for a device.
-    is_nonsense : bool
-        Whether no parameter of any function takes it.
-    is_tensor : bool
-        Whether it is a tensor: methods are called on no other object.
-    dtype : DType or None
-        The dtype that a device needs for it.
-    """
-
-    name: str
-    make: Make
-    is_nonsense: bool = False
-    is_tensor: bool = False
-    dtype: DType | None = None
-
-
-def _constant(name: str, value: Any, *, is_nonsense: bool = False) -> _Wrong:
-    return _Wrong(name, lambda device: value, is_nonsense)  # noqa: ARG005 — of no device
-
-
-def _tensor(name: str, values: Any, dtype: str) -> _Wrong:
-    array = np.asarray(values, dtype)
-    return _Wrong(
-        name,
-        lambda device: burn.asarray(array, device=device),
-        is_tensor=True,
-        dtype=DType.of(dtype),
-    )
-
-
-def _elsewhere(device: Device) -> Any:
-    """A tensor on other hardware."""
-    del device
-    return burn.asarray(np.ones((2, 3), np.float32), device=reference_devices()[1])
-
-
-def _quantized(device: Device) -> Any:
-    return burn.quantization.quantize_dynamic(
-        burn.asarray(np.ones((4, 32), np.float32), device=device)
-    )
-
-
-_COMPLEX: Final = "a complex number"
-
-HUGE: Final = 2**70
-"""An integer that no dtype and no memory holds."""
-
-FAR: Final = -(10**9)
-"""An integer below every index, length and bound."""
-
-WRONG: Final = (
-    _constant("None", None),
-    _constant("text", "wrong", is_nonsense=True),
-    _constant("a fraction", 0.5),
-    _constant("2**70", HUGE),
-    _constant("-10**9", FAR),
-    _constant("10**5000", 10**5000),
-    _constant("NaN", float("nan")),
-    _constant("infinity", float("inf")),
-    _constant("True", True),  # noqa: FBT003 — it is what replaces an argument
-    _constant(_COMPLEX, 1j),
-    _constant("17", 17),
-    _constant("-17", -17),
-    _constant("0", 0),
-    _constant("no elements", ()),
-    _constant("one element", (1,)),
-    _constant("one twice", (0, 0)),
-    _constant("four elements", (1, 2, 1, 2)),
-    _constant("mixed elements", [1, "a"], is_nonsense=True),
-    _constant("an object", object(), is_nonsense=True),
-    _constant("a dict", {"wrong": 1}),
-    _constant("a class", int),
-    _constant("an array", np.ones((2, 3))),
-    _constant("a dtype", burn.int8),
-    _tensor("a tensor of bool", np.ones((2, 3)), "bool"),
-    _tensor("a tensor of integers", np.ones((2, 3)), "int32"),
-    _tensor("a tensor of uint8", np.ones(3), "uint8"),
-    _tensor("a tensor without axes", 1.0, "float32"),
-    _tensor("a tensor of five axes", np.ones((1, 2, 1, 3, 1)), "float32"),
-    _tensor("a tensor without elements", np.ones((0, 3)), "float32"),
-    _tensor("a tensor of another shape", np.ones(7), "float32"),
-    _tensor("a tensor of float16", np.ones((2, 3)), "float16"),
-    _tensor("indices out of range", np.full(2, 99), "int32"),
-    _Wrong("a tensor of another device", _elsewhere, is_tensor=True),
-    _Wrong("a quantized tensor", _quantized, is_tensor=True),
-)
 
 _TOO_LARGE: Final = {
     "arange": ("-10**9",),
@@ -207,14 +105,14 @@ class MutatedCall:
         The valid call.
     where : int or str
         Which argument: its position or its keyword; one more than there are adds one.
-    wrong : _Wrong
+    wrong : Wrong
         What replaces it.
     """
 
     samples: FunctionSamples
     one: FunctionCall
     where: int | str
-    wrong: _Wrong
+    wrong: Wrong
 
     def __str__(self) -> str:
         where = f"argument {self.where}" if isinstance(self.where, int) else self.where
@@ -283,15 +181,22 @@ def _all_mutated(samples: FunctionSamples) -> Iterator[MutatedCall]:
         parameters = inspect.signature(public_function(samples.name)).parameters.values()
     except ValueError:  # a builtin
         return
-    keywords = [one.name for one in parameters if one.kind is one.KEYWORD_ONLY]
     for one in samples.samples:
         wheres: list[int | str] = [*range(len(one.arguments) + 1)]
-        wheres += dict.fromkeys([*keywords, *one.keywords])
+        wheres += dict.fromkeys([*_keywords(parameters, len(one.arguments)), *one.keywords])
         for where, wrong in itertools.product(wheres, WRONG):
             is_self = where == 0 and samples.name.startswith("Tensor.")
             if wrong.name not in skipped and not (is_self and not wrong.is_tensor):
                 yield MutatedCall(samples, one, where, wrong)
-        yield MutatedCall(samples, one, _MISSPELT, _constant("a keyword that is none", 1))
+        yield MutatedCall(samples, one, _MISSPELT, constant("a keyword that is none", 1))
+
+
+def _keywords(parameters: Iterable[inspect.Parameter], count: int) -> Iterator[str]:
+    """The parameters that a call with `count` positional arguments may name."""
+    for index, one in enumerate(parameters):
+        is_left = one.kind is one.POSITIONAL_OR_KEYWORD and index >= count
+        if is_left or one.kind is one.KEYWORD_ONLY:
+            yield one.name
 
 
 def check_mutated_calls(
@@ -359,10 +264,19 @@ def _outcome(trial: Trial, arguments: Sequence[Any], keywords: dict[str, Any]) -
         text = _neutral(str(error), trial.device)
         return _Outcome(type(error).__name__, text, is_burns=True, hint=error.hint)
     except Exception as error:  # noqa: BLE001 — what it raises is what is tested
-        of_signature = isinstance(error, TypeError) and _SIGNATURE.search(str(error)) is not None
+        of_signature = isinstance(error, TypeError) and _is_of_signature(trial, str(error))
         text = _neutral(str(error), trial.device)
         return _Outcome(type(error).__name__, text, is_of_signature=of_signature)
     return _Outcome("", is_empty=bool(sizes) and not any(sizes))
+
+
+def _is_of_signature(trial: Trial, text: str) -> bool:
+    """Whether Python says that a call does not fit the signature of the function that is tried."""
+    if not _SIGNATURE.search(text):
+        return False
+    called = _CALLED.match(text)
+    own = getattr(public_function(trial.samples.name), "__name__", "")
+    return called is None or called.group(1) in {own, *_names(trial.samples.name)}
 
 
 _LIBRARY: Final = re.compile(r"(has too little memory): .*?(?=\. Free tensors)", re.DOTALL)
@@ -380,6 +294,9 @@ _SIGNATURE: Final = re.compile(
     r"unsupported operand"
 )
 """What Python says of a call that does not fit a signature."""
+
+_CALLED: Final = re.compile(r"(?:[\w<>]+\.)*(\w+)\(\) ")
+"""How that begins: with the function that was called."""
 
 
 def _complaint(name: str, found: _Outcome) -> str:
@@ -430,7 +347,7 @@ def _difference(found: _Outcome, expected: _Outcome) -> str:
 
 def _is_comparable(samples: FunctionSamples, one: FunctionCall, wrong: str = "") -> bool:
     """Whether the reference backend has the dtypes of a call; it has no complex ones."""
-    return not samples.needs_complex and main_kind(one) != "c" and wrong != _COMPLEX
+    return not samples.needs_complex and main_kind(one) != "c" and wrong != A_COMPLEX_NUMBER
 
 
 def _neutral(text: str, device: Device) -> str:

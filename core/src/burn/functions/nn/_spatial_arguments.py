@@ -110,10 +110,9 @@ def pooling_attributes(
     stride: PerAxis | None,
     padding: Padding,
     ceil_mode: bool,
-    *,
-    dilation: PerAxis | None = None,
+    **others: PerAxis,
 ) -> dict[str, Any]:
-    """Arguments of a pooling as attributes of its op."""
+    """Arguments of a pooling as attributes of its op; `others` are those that some have."""
     kernel = per_axis(kernel_size, axis_count, "kernel_size", operation)
     attributes: dict[str, Any] = {
         "kernel_size": kernel,
@@ -121,6 +120,6 @@ def pooling_attributes(
         "padding": as_padding(padding, axis_count, operation),
         "ceil_mode": as_flag(ceil_mode, "ceil_mode", operation),
     }
-    if dilation is not None:
-        attributes["dilation"] = per_axis(dilation, axis_count, "dilation", operation)
+    for name, value in others.items():
+        attributes[name] = per_axis(value, axis_count, name, operation)
     return attributes

@@ -32,9 +32,14 @@ function_calls(
     "full",
     call("a float", (2, 3), 1.5),
     call("an integer", 4, 7, dtype="int32"),
+    call("a tensor", (2, 3), floats()),
     errors=[wrong("out of range", ScalarRangeError, 2, 300, dtype="uint8")],
 )
-function_calls("full_like", call("floats", floats(2, 3), 2.5))
+function_calls(
+    "full_like",
+    call("floats", floats(2, 3), 2.5),
+    call("a tensor", floats(2, 3), floats()),
+)
 function_calls("nn.init.constant", call("a shape", (2, 3), 1.5))
 function_calls(
     "arange",

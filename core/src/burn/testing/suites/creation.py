@@ -75,6 +75,23 @@ def patterns(device: Device, dtype: DType) -> None:
         expect_values("a pattern", made, expected.astype(dtype.numpy), exact=False)
 
 
+@_creation.check("ranges between tensors", dtypes=for_each_dtype(lambda dtype: dtype.is_float))
+def between_tensors(device: Device, dtype: DType) -> None:
+    """Numbers that are given as tensors without axes: with their dtype, on their device."""
+    two, eight, three = burn.asarray([2.0, 8.0, 3.0], dtype=dtype, device=device)
+    for what, made, expected in (
+        ("arange", burn.arange(two, eight, three), [2.0, 5.0]),
+        ("arange to a tensor", burn.arange(three), [0.0, 1.0, 2.0]),
+        ("linspace", burn.linspace(two, 8.0, 3), [2.0, 5.0, 8.0]),
+        ("logspace", burn.logspace(two, three, 2, base=two), [4.0, 8.0]),
+        ("geomspace", burn.geomspace(2.0, eight, 3), [2.0, 4.0, 8.0]),
+        ("full", burn.full(2, eight), [8.0, 8.0]),
+    ):
+        expect(made.device is device, f"{what} is on {made.device}, not on {device}")
+        expect(made.dtype is dtype, f"{what} is of {made.dtype}, not of {dtype}")
+        expect_values(what, made, np.asarray(expected, dtype.numpy), exact=False)
+
+
 @_creation.check("asarray of numbers, lists and arrays", dtypes=for_each_dtype())
 def converted(device: Device, dtype: DType) -> None:
     """What there is on the host, in any form and layout."""
