@@ -214,6 +214,16 @@ def test_scales_of_ranges(device):
 
 
 @on_devices
+def test_a_scale_beyond_its_dtype_is_the_largest_and_values_are_clamped(device):
+    x = tensor([[1e7, 1.0, -2e7, 4.0]], device)
+    scheme = INT8.per_block((4,), ScaleDType.F16)
+    expected = [[127 * 65504.0, 0.0, -127 * 65504.0, 0.0]]
+    assert burn.quantization.quantize_dynamic(x, scheme).dequantize().tolist() == expected
+    ends = CalibrationRange(tensor([-2e7], device), tensor([1e7], device))
+    assert compute_q_params(scheme, ends).scales.tolist() == [65504.0]
+
+
+@on_devices
 def test_scales_of_two_levels(device):
     low, high = [-1.8, -0.5, 0.01, -0.04], [0.5, 1.8, 0.04, -0.01]
     ends = CalibrationRange(tensor(low, device), tensor(high, device))

@@ -62,7 +62,6 @@ _ROUNDINGS: Final = {
 
 _UE8M0_BIAS: Final = 127
 _NAN: Final = {ScaleDType.UE8M0: 0xFF, ScaleDType.UE4M3: 0x7F}
-_UE4M3_MAX: Final = 448.0
 _E8M0_STEPS: Final = (64, 32, 16, 8, 4, 2, 1)
 
 
@@ -110,8 +109,12 @@ def decode_scales(
 
 
 def encode_scales(ops: OpTable, scales: Primitive, scheme: QuantScheme) -> Primitive:
-    """Scales rounded up to their dtype; one that it cannot hold becomes infinite or NaN."""
+    """Scales rounded up to their dtype, its largest number at most; infinities are NaN in bytes."""
     kind = scheme.scale_dtype
+    storage = kind.storage
+    if ops.dtype(scales) is storage:
+        return scales
+    scales = ops.where(ops.isinf(scales), scales, ops.minimum(scales, kind.largest))
     if kind is ScaleDType.UE8M0:
         invalid = ops.bitwise_or(ops.isnan(scales), ops.isinf(scales))
         scales = ops.where(invalid, 0.0, scales)
@@ -120,12 +123,9 @@ def encode_scales(ops: OpTable, scales: Primitive, scheme: QuantScheme) -> Primi
         code = ops.where(invalid, _NAN[kind], ops.add(code, _UE8M0_BIAS))
         return ops.cast(code, dtype=uint8)
     if kind is ScaleDType.UE4M3:
-        invalid = ops.bitwise_not(ops.less_equal(scales, _UE4M3_MAX))
+        invalid = ops.bitwise_not(ops.less_equal(scales, kind.largest))
         code = _encode(ops, ops.where(invalid, 0.0, scales), _E4M3, "ceil")
         return ops.cast(ops.where(invalid, _NAN[kind], code), dtype=uint8)
-    storage = kind.storage
-    if ops.dtype(scales) is storage:
-        return scales
     nearest = ops.cast(scales, dtype=storage)
     bits, smallest = _ROUNDINGS[kind]
     back = ops.cast(nearest, dtype=ops.dtype(scales))

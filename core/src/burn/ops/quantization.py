@@ -80,8 +80,9 @@ def _(
 def quantize_dynamic(x: FloatOperand, *, scheme: Scheme) -> tuple[Meta, Meta]:
     """Stored codes and scales of `x`, by the largest magnitude of the tensor or of each block.
 
-    A scale is ``magnitude / ((high - low) / 2)`` rounded up to its dtype. A block with NaN or an
-    infinity has such a scale, and is NaN when it is restored.
+    A scale is ``magnitude / ((high - low) / 2)`` rounded up to its dtype, and is the largest
+    number of that at most: larger values are clamped. A block with NaN or an infinity has such a
+    scale, and is NaN when it is restored.
     """
     scheme.check(x.shape)
     check_one_level(scheme)
@@ -125,7 +126,8 @@ def divided(ops: OpTable, x: Primitive, divisor: Primitive | float) -> Primitive
 def round_up_scales(scales: FloatOperand, *, scheme: Scheme) -> Meta:
     """Scales in the scheme's dtype: each is the least number of it that is not below.
 
-    Of UE8M0 it is the next power of two. What is too large becomes infinite, or NaN.
+    Of UE8M0 it is the next power of two. What is larger than all becomes the largest one; what is
+    infinite or NaN stays so, and is NaN in the dtypes of 8 bits.
     """
     return Meta(scales.shape, scheme.scale_dtype.storage)
 

@@ -60,12 +60,21 @@ class QuantValue(enum.Enum):
             self.range = (-half if text[-1] == "f" else 1 - half), half - 1
 
 
+_LARGEST_SCALES: Final = {
+    "float32": 2.0**128 - 2.0**104,
+    "float16": 65504.0,
+    "bfloat16": 2.0**128 - 2.0**120,
+    "ue8m0": 2.0**127,
+    "ue4m3": 448.0,
+}
+
 _SCALE_STORAGE: Final = {"float32": float32, "float16": float16, "bfloat16": bfloat16}
 
 
 class ScaleDType(enum.Enum):
     """The dtype of scales. A scale is rounded up to it, so that no value leaves the range.
 
+    One beyond its largest number becomes that: values that are larger than it permits are clamped.
     UE8M0 is a power of two by its exponent; UE4M3 is E4M3 without negative numbers.
     """
 
@@ -78,8 +87,12 @@ class ScaleDType(enum.Enum):
     storage: DType
     """The dtype in memory: uint8, bit patterns, for the two of 8 bits."""
 
+    largest: float
+    """The largest number."""
+
     def __init__(self, text: str) -> None:
         self.storage = _SCALE_STORAGE.get(text, uint8)
+        self.largest = _LARGEST_SCALES[text]
 
 
 class QuantMode(enum.Enum):

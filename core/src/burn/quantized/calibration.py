@@ -15,7 +15,7 @@ from burn.ops import OpTable, decode_scales, split_shapes, wide_of
 from burn.ops.quantization import divided
 from burn.ops.quantized_primitive import QuantizedPrimitive
 from burn.ops.shapes import size
-from burn.quant_scheme import QuantLevel, QuantScheme, ScaleDType
+from burn.quant_scheme import QuantLevel, QuantScheme
 
 __all__ = [
     "Calibration",
@@ -33,9 +33,6 @@ _LEAST_SHARE: Final = 40
 """Hundredths of the largest magnitude: the least that a range of least error ends at. Weights of 2
 bits want about half, of more bits more.
 """
-
-_LARGEST: Final = {ScaleDType.UE4M3: 448.0, ScaleDType.F16: 65504.0}
-"""The largest scales of the dtypes that block scales under a global one may have."""
 
 
 class Calibration(enum.Enum):
@@ -137,15 +134,10 @@ def compute_parameters(
         largest = ops.max(scale, axis=tuple(range(len(scale.shape))))
     else:
         largest = ops.full(shape=(), fill_value=0.0, dtype=wide)
-    common = ops.maximum(divided(ops, largest, _LARGEST[scheme.scale_dtype]), _SMALLEST_NORMAL)
+    common = ops.maximum(divided(ops, largest, scheme.scale_dtype.largest), _SMALLEST_NORMAL)
     common = ops.cast(ops.reshape(common, shape=(1,)), dtype=float32)
     divisor = ops.reshape(ops.cast(common, dtype=wide), shape=(1,) * len(scale.shape))
-    # The quotient of the largest may be rounded to a number that the dtype does not hold.
-    quotient = divided(ops, scale, divisor)
-    bounded = ops.where(
-        ops.isinf(quotient), quotient, ops.minimum(quotient, _LARGEST[scheme.scale_dtype])
-    )
-    return ops.round_up_scales(bounded, scheme=scheme), common
+    return ops.round_up_scales(divided(ops, scale, divisor), scheme=scheme), common
 
 
 def decoded(ops: OpTable, scales: Primitive, scheme: QuantScheme, dtype: DType) -> Primitive:

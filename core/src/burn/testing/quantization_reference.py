@@ -97,9 +97,7 @@ def scales_of(x: Array, scheme: QuantScheme) -> tuple[Array, Array | None]:
     global_scale = np.maximum(largest, _SMALLEST_NORMAL).reshape(1)
     with np.errstate(all="ignore"):
         relative = _rounded(scales / global_scale, wide)
-    # The quotient of the largest may be rounded beyond the numbers of the dtype.
-    bounded = np.where(np.isinf(relative), relative, np.minimum(relative, greatest))
-    return round_up(bounded, scheme.scale_dtype), global_scale.astype(np.float32)
+    return round_up(relative, scheme.scale_dtype), global_scale.astype(np.float32)
 
 
 def quantize_values(
@@ -193,16 +191,19 @@ def scale_numbers_at(scales: Array, dtype: ScaleDType) -> Array:
 def round_up(scales: Array, dtype: ScaleDType) -> Array:
     """The least numbers of a dtype of scales that are no smaller, as they are stored.
 
-    What is larger than all of them is infinite, or NaN in a dtype of 8 bits.
+    What is larger than all of them is the largest; infinities are NaN in a dtype of 8 bits.
     """
     scales = scales.astype(np.float64)
     if dtype is ScaleDType.F32:
+        largest = np.finfo(np.float32).max
+        bounded = np.where(np.isinf(scales), scales, np.minimum(scales, float(largest)))
         with np.errstate(all="ignore"):
-            nearest = scales.astype(np.float32)
+            nearest = bounded.astype(np.float32)
             above = np.nextafter(nearest, np.float32(np.inf))
-        return np.where(nearest < scales, above, nearest)
+        return np.where(nearest < bounded, above, nearest)
     table = scale_numbers(dtype)
-    index = np.where(np.isnan(scales), table.size, np.searchsorted(table, scales))
+    index = np.minimum(np.searchsorted(table, scales), table.size - 1)
+    index = np.where(np.isfinite(scales), index, table.size)
     if dtype.storage.numpy == np.uint8:
         return index.astype(np.uint8)
     numbers = np.append(table, math.inf)[index]

@@ -211,6 +211,15 @@ def _(x: Array, scales: Array, global_scale: Array | None, *, scheme: QuantSchem
             np.array([[6e4], [5e4], [1.0]]),
             scheme=scheme_of(QuantValue.Q8S, 1, 1, scale=ScaleDType.UE4M3),
         ),
+        *[
+            sample(
+                f"{note} beyond {scale.value}",
+                np.concatenate([[3e38, -1e7, 6e4], floats(61)]).reshape(2, 32),
+                scheme=scheme_of(QuantValue.Q4S, *block, scale=scale),
+            )
+            for scale in (ScaleDType.F16, ScaleDType.BF16, ScaleDType.UE4M3)
+            for note, block in (("blocks", (1, 32)), ("a tensor", ()))
+        ],
         sample("0-d", floats(), scheme=INT8),
         sample("empty", floats(0, 8), scheme=SCHEMES["int8 in words"]),
         sample("empty blocks", floats(2, 0), scheme=scheme_of(QuantValue.Q8S, 1, -1)),
@@ -267,11 +276,14 @@ def _beside(scale: ScaleDType) -> Array:
             )
             for scale in ScaleDType
         ],
-        sample(
-            "too large",
-            np.array([5e4, 6e4]),
-            scheme=scheme_of(QuantValue.Q8S, scale=ScaleDType.UE4M3),
-        ),
+        *[
+            sample(
+                f"too large for {scale.value}",
+                np.array([3e38, 5e4, 448.0, 450.0]),
+                scheme=scheme_of(QuantValue.Q8S, scale=scale),
+            )
+            for scale in ScaleDType
+        ],
         sample("matrix", floats(2, 3, low=0.0), scheme=SCHEMES["int4 in words"]),
         sample("0-d", np.array(0.3), scheme=SCHEMES["int4 in words"]),
         sample("empty", floats(0, 3), scheme=SCHEMES["int4 in words"]),

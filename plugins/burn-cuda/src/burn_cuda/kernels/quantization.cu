@@ -126,19 +126,28 @@ __device__ __forceinline__ Codes encoded_moderate(
     return codes;
 }
 
+// The largest number of a type at most; infinities and NaN stay.
+__device__ __forceinline__ C at_most(C x, uint32 largest) {
+    const C bound = (C)bits_as_float(largest);
+    return x > bound && x < (C)bits_as_float(0x7f800000u) ? bound : x;
+}
 // The least number of type S that is not below a scale, which is not negative, or NaN.
 __device__ __forceinline__ float rounded_up(float, float x) { return x; }
 __device__ __forceinline__ float16 rounded_up(float16, C x) {
+    x = at_most(x, 0x477fe000u);  // 65504
     float16 found = convert<float16>(x);
     if ((C)load(found) < x) ++found.bits;
     return found;
 }
 __device__ __forceinline__ bfloat16 rounded_up(bfloat16, C x) {
+    x = at_most(x, 0x7f7f0000u);
     bfloat16 found = convert<bfloat16>(x);
     if ((C)load(found) < x) ++found.bits;
     return found;
 }
 __device__ __forceinline__ float rounded_up(float, double x) {
+    const double bound = bits_as_float(0x7f7fffffu);
+    if (x > bound && x < (double)bits_as_float(0x7f800000u)) x = bound;
     const float found = (float)x;
     return (double)found < x ? bits_as_float(float_as_bits(found) + 1u) : found;
 }

@@ -197,8 +197,20 @@ KERNEL(GROUP_SIZE) void make_codes(
 #endif
 
 #ifdef HAS_find_scales
-// The least number of the dtype that is not below the scale.
+// The largest number of a dtype of scales.
+inline C largest_scale(int type) {
+    switch (type) {
+        case UE4M3: return (C)448;
+        case UE8M0: return POWER_OF_TWO(127);
+        case FLOAT16: return (C)65504;
+        case BFLOAT16: return (C)UINT_AS_FLOAT(0x7f7f0000u);
+        default: return (C)UINT_AS_FLOAT(0x7f7fffffu);
+    }
+}
+
+// The least number of the dtype that is not below the scale, or the largest; infinities and NaN stay.
 inline void write_scale(GLOBAL void* out, long i, C scale, int type) {
+    if (scale < (C)INFINITY) scale = min(scale, largest_scale(type));
     if (type == UE4M3) {
         AS(uchar, out)[i] = scale <= (C)448 ? (uchar)magnitude_bits(scale, E4M3, 1) : 0x7f;
     } else if (type == UE8M0) {
