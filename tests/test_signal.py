@@ -8,6 +8,8 @@ import torch
 import burn
 from burn import signal
 from burn.dtype import Kind
+from burn.functions import patterns
+from burn.functions.fourier import windows
 from burn.testing import SAMPLES, Subject, check_sample, sample
 from burn.testing.arrays import floats
 
@@ -210,3 +212,37 @@ def test_what_is_refused_is_an_error_that_names_the_function(call, error, name):
     with pytest.raises(error) as caught:
         call()
     assert name in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name", ["hann", "blackman", "bartlett", "cosine", "exponential", "gaussian", "kaiser"]
+)
+def test_a_long_window_is_computed_in_parts(name, monkeypatch):
+    window = getattr(signal, f"{name}_window")
+    whole = window(11, dtype="float64", device=CPU)
+    monkeypatch.setattr(windows, "_PART", 4)
+    counted = []
+    monkeypatch.setattr(
+        windows, "minimum", lambda x, y: counted.append(x.size) or burn.minimum(x, y)
+    )
+    assert_close(window(11, dtype="float64", device=CPU).numpy(), whole.numpy())
+    assert counted == [4, 4, 3]
+
+
+def test_powers_are_computed_in_parts(monkeypatch):
+    monkeypatch.setattr(patterns, "_PART", 3)
+    assert_close(
+        burn.logspace(0.0, 6.0, 7, base=2.0, dtype="float64", device=CPU).numpy(),
+        2.0 ** np.arange(7.0),
+    )
+    assert_close(
+        burn.geomspace(-1.0, -64.0, 7, dtype="float64", device=CPU).numpy(),
+        -(2.0 ** np.arange(7.0)),
+    )
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "rfft", "ihfft", "fftn", "rfftn"])
+def test_a_complex_result_of_a_tracked_tensor_names_what_has_gradients(name):
+    x = burn.ones(8, device=burn.Device("cpu").autodiff()).require_grad()
+    with pytest.raises(burn.UnsupportedOpError, match=rf"{name}: .*burn\.signal\.rfft, cfft"):
+        getattr(burn.fft, name)(x)

@@ -192,8 +192,11 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
         )
     register_with_libraries()
     memory = memory_of(x)
-    if isinstance(x, DispatchTensor) and device is None:
-        device = x.tensor_type.device
+    if isinstance(x, DispatchTensor):
+        own = x.tensor_type.device
+        device = own if device is None else find_device(device, "from_dlpack")
+        if copy is not True and device.hardware is own.hardware and _is_exchanged(x):
+            return dispatch.wrap(x.primitive, device.type_of(x.primitive))
     target = device_of_memory(x, memory) if device is None else find_device(device, "from_dlpack")
     if copy is not True and target is not None and _owner(x) is target.hardware:
         return _adopted(x, target)
@@ -210,6 +213,11 @@ def from_dlpack(x: Any, /, *, device: DeviceLike | None = None, copy: bool | Non
             operation="from_dlpack",
         )
     return dispatch.from_data(_read(x, memory), target or Device.default())
+
+
+def _is_exchanged(x: Any) -> bool:
+    """Whether DLPack exports a tensor, which has values and no gradient that would be lost."""
+    return not (x.dtype.kind is Kind.QUANTIZED or x.is_tracked or x.device.is_traced)
 
 
 def _adopted(x: Any, device: Device) -> Tensor:
@@ -262,8 +270,7 @@ def device_of_memory(x: Any, memory: DLPackDevice) -> Device | None:
 
 def _shares(device: Device) -> bool:
     """Whether the device computes in memory of the host."""
-    data = TensorData(np.zeros(1, np.float32))
-    return device.backend.share(data, device.id) is not None
+    return device.backend.share(TensorData(np.zeros(1, np.float32)), device.id) is not None
 
 
 def own_device(x: Any, memory: DLPackDevice) -> Device | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -48,6 +48,9 @@ __all__ = [
     "one_hot",
     "one_hot_fill",
 ]
+
+_PART: Final = 1 << 22
+"""Powers that are computed at a time."""
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy", sparse: bool = False) -> tuple[Tensor, ...]:
@@ -340,7 +343,7 @@ def logspace(
     base = as_real(base, "base", "logspace", above=0.0, below=math.inf)
     exponents = _evenly_spaced(first, last, num, "logspace", endpoint=endpoint)
     with np.errstate(over="ignore", under="ignore"):
-        return _on_device(np.power(base, exponents), dtype, target, "logspace")
+        return _on_device(_powers(base, exponents), dtype, target, "logspace")
 
 
 def geomspace(
@@ -402,7 +405,8 @@ def geomspace(
         math.log10(abs(first)), math.log10(abs(last)), num, "geomspace", endpoint=endpoint
     )
     with np.errstate(over="ignore", under="ignore"):
-        numbers = sign * np.power(10.0, exponents)
+        numbers = _powers(10.0, exponents)
+        numbers *= sign
     numbers[:1] = first
     if endpoint and len(numbers) > 1:
         numbers[-1] = last
@@ -438,6 +442,14 @@ def _evenly_spaced(
     except (MemoryError, ValueError, IndexError, OverflowError) as error:  # by the count
         rule = f"{shown_value(count)} numbers do not fit in memory"
         raise OutOfMemoryError(rule, hint="Compute with fewer", operation=operation) from error
+
+
+def _powers(base: float, exponents: NDArray[Any]) -> NDArray[Any]:
+    """Powers in place of the exponents: Ctrl-C ends the call between two parts."""
+    for start in range(0, len(exponents), _PART):
+        part = exponents[start : start + _PART]
+        np.power(base, part, out=part)
+    return exponents
 
 
 def _on_device(

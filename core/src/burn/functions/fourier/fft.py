@@ -10,7 +10,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.dtype import float32
-from burn.errors import ArgumentError, BurnError, DTypeError, OperandTypeError, ShapeError
+from burn.errors import (
+    ArgumentError,
+    BurnError,
+    DTypeError,
+    OperandTypeError,
+    ShapeError,
+    UnsupportedOpError,
+)
 from burn.functions import calls
 from burn.functions.creation import zeros_like
 from burn.functions.elementwise import complex, conj, imag, negative, real
@@ -492,6 +499,11 @@ def _assembled(re: Tensor, im: Tensor, operation: str) -> Tensor:
     try:
         return complex(re, im)
     except BurnError as error:
+        if isinstance(error, UnsupportedOpError) and (re.is_tracked or im.is_tracked):
+            error.hint = (
+                "burn.signal.rfft, cfft and icfft give real and imaginary parts, which have "
+                "gradients; .detach() drops that of the operand"
+            )
         error.operation = public_operation(operation)
         raise
 

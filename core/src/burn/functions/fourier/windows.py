@@ -11,6 +11,7 @@ from burn.errors import ArgumentError
 from burn.functions.common import DeviceLike, DTypeLike
 from burn.functions.creation import arange, full, ones
 from burn.functions.elementwise import cos, exp, i0, minimum, sin, sqrt, square
+from burn.functions.manipulation import concat
 from burn.functions.normalize import as_dtype, as_flag, find_device
 from burn.ops.arguments import as_integer, real_number
 from burn.public_calls import shown_value
@@ -31,6 +32,9 @@ __all__ = [
     "kaiser_window",
     "nuttall_window",
 ]
+
+_PART: Final = 1 << 24
+"""Elements that are computed at a time: Ctrl-C ends a call between two parts."""
 
 _LARGEST_BETA: Final = 80.0
 """Of a Kaiser window: beyond it `i0` comes near to the largest number of float32."""
@@ -595,7 +599,10 @@ def _window(
     if length < 2:
         return ones(length, dtype=dtype, device=device)
     wide = float32 if dtype.itemsize < float32.itemsize else dtype
-    index = arange(length, dtype=wide, device=device)
-    # By symmetry no index has to be beyond the middle, where rounding would show most.
     count = length if periodic else length - 1
-    return formula(minimum(index, count - index), count).astype(dtype)
+    parts = []
+    for start in range(0, length, _PART):
+        index = arange(start, min(start + _PART, length), dtype=wide, device=device)
+        # By symmetry no index has to be beyond the middle, where rounding would show most.
+        parts.append(formula(minimum(index, count - index), count).astype(dtype))
+    return parts[0] if len(parts) == 1 else concat(parts)

@@ -34,7 +34,7 @@ def softplus(x: Tensor, /, *, beta: float = 1.0) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     beta : float
         Sharpness, positive and finite: the larger, the nearer to `relu`.
 
@@ -65,7 +65,7 @@ def softsign(x: Tensor, /) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def gelu(x: Tensor, /, *, approximate: Literal["none", "tanh"] = "none") -> Tens
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     approximate : {"none", "tanh"}
         ``"tanh"`` for ``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2``.
 
@@ -127,7 +127,7 @@ def sigmoid(x: Tensor, /) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
 
     Returns
     -------
@@ -155,7 +155,7 @@ def log_sigmoid(x: Tensor, /) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
 
     Returns
     -------
@@ -183,7 +183,7 @@ def silu(x: Tensor, /) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
 
     Returns
     -------
@@ -211,7 +211,7 @@ def mish(x: Tensor, /) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
 
     Returns
     -------
@@ -239,7 +239,7 @@ def tanhshrink(x: Tensor, /) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
 
     Returns
     -------
@@ -266,7 +266,7 @@ def glu(x: Tensor, /, *, axis: int = -1) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     axis : int
         Axis that is halved; its length is even.
 

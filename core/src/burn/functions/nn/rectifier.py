@@ -43,12 +43,12 @@ SELU_SCALE: Final = 1.0507009873554804934193349852946
 
 @op_function
 def relu(x: Tensor, /) -> Tensor:
-    """Rectified linear unit, ``max(x, 0)``; its slope at 0 is 0.
+    """Rectified linear unit, ``max(x, 0)``; its slope at 0, and of NaN, is 0.
 
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def relu6(x: Tensor, /) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
 
     Returns
     -------
@@ -103,7 +103,7 @@ def leaky_relu(x: Tensor, /, *, negative_slope: float = 0.01) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     negative_slope : float
         Slope at and below 0.
 
@@ -137,7 +137,7 @@ def rrelu(
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     lower, upper : float
         The bounds between which slopes are distributed uniformly.
     training : bool
@@ -226,7 +226,7 @@ def elu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     alpha : float
         Negative of the limit for small `x`.
 
@@ -259,7 +259,7 @@ def celu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     alpha : float
         Negative of the limit for small `x`; not 0.
 
@@ -292,7 +292,7 @@ def selu(x: Tensor, /) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
 
     Returns
     -------
@@ -320,7 +320,7 @@ def hardtanh(x: Tensor, /, *, low: float = -1.0, high: float = 1.0) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     low, high : float
         Bounds of the result; `high` is at least `low`.
 
@@ -352,7 +352,7 @@ def hard_sigmoid(x: Tensor, /, *, alpha: float = 1.0 / 6.0, beta: float = 0.5) -
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     alpha : float
         Slope; the default is PyTorch's, ONNX has 0.2.
     beta : float
@@ -389,7 +389,7 @@ def hard_swish(x: Tensor, /) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
 
     Returns
     -------

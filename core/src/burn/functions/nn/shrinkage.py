@@ -22,7 +22,7 @@ def shrink(x: Tensor, /, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     lambd : float
         Threshold, at least 0.
     bias : float
@@ -56,7 +56,7 @@ def hard_shrink(x: Tensor, /, *, lambd: float = 0.5) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     lambd : float
         Threshold, at least 0.
 
@@ -86,7 +86,7 @@ def soft_shrink(x: Tensor, /, *, lambd: float = 0.5) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     lambd : float
         Threshold and distance, at least 0.
 
@@ -117,7 +117,7 @@ def threshold(x: Tensor, /, *, threshold: float, value: float) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     threshold : float
         Elements above it are kept.
     value : float
@@ -153,7 +153,7 @@ def thresholded_relu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     alpha : float
         Threshold.
 

@@ -28,7 +28,7 @@ def softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     axis : int
         Axis along which the result sums to 1.
 
@@ -58,7 +58,7 @@ def softmin(x: Tensor, /, *, axis: int = -1) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     axis : int
         Axis along which the result sums to 1.
 
@@ -91,7 +91,7 @@ def log_softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     axis : int
         Axis along which the exponentials of the result sum to 1.
 
@@ -123,7 +123,7 @@ def quiet_softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Float tensor.
+        Real tensor; integers and booleans become the default float dtype.
     axis : int
         Axis along which the result sums to less than 1.
 

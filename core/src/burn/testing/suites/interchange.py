@@ -50,6 +50,18 @@ def exported(device: Device, dtype: DType) -> None:
             expect(not data.array.flags.writeable, f"an export of {what} can be written to")
 
 
+@_interchange.check("a tensor of the device needs no copy", dtypes=for_each_dtype())
+def taken_back(device: Device, dtype: DType) -> None:
+    """`from_dlpack` without a copy, whatever memory the device exports; a write stays apart."""
+    for what, x, values in layouts(device, dtype):
+        found = burn.from_dlpack(x, copy=False)
+        expect(found.device is device, f"{what} is on {found.device} then")
+        expect_values(f"from_dlpack of {what}", found, values)
+        if found.size:
+            found[...] = burn.zeros_like(found)
+            expect_values(f"{what}, after a write to that", x, values)
+
+
 class _OnHost:
     """A tensor whose exports are in host memory."""
 
