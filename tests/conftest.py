@@ -37,7 +37,7 @@ def everything(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(scope="session")
 def many(everything: bool) -> int:
     """How often a test does what is to leave nothing behind."""
-    return 10_000 if everything else 1500
+    return 10_000 if everything else 500
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,8 @@ EXAMPLES = ("pure:0", "strict:0")
 """Devices of the examples of backends."""
 
 SLOW_ON_EXAMPLES = (
-    *("compiled_calls", "distributions", "long_axes", "memory", "seeding", "silence", "threads"),
+    *("compiled_calls", "distributions", "long_axes", "memory", "quantization", "rounding"),
+    *("seeding", "silence", "threads"),
 )
 """Suites of what core does alike on every device, which take long on an example."""
 
@@ -38,6 +39,10 @@ def kit_subjects():
 
 
 SUBJECTS = dict(kit_subjects())
+
+
+DRAWN = [SUBJECTS[name] for name in SUBJECTS if not name.endswith((" minimal", *EXAMPLES, "numpy"))]
+"""Subjects on which operands are drawn too."""
 
 
 def marks_of(name):
@@ -80,6 +85,8 @@ def is_tried(check, subject):
     It does so with the required ops alone where ``cpu:0`` has no method.
     """
     cpu, minimal = SUBJECTS["cpu:0"], SUBJECTS["cpu:0 minimal"]
+    if check.suite == "draws":
+        return subject in DRAWN
     if check.suite == "compiled" and subject.compiles:
         return False  # the subject that compiles not each op has it too
     if check.suite == "compiled" and check.op not in COMPILED:
@@ -94,11 +101,16 @@ def is_tried(check, subject):
 def checks_of_gate(checks, subject):
     """The checks of one op that the gate makes.
 
-    A sample that float32 tries is tried with each other dtype if it is the first of five.
+    A sample that float32 tries is tried with each other dtype if it is the first of five; of three
+    samples one is tried in batches.
     """
     tried = {check.note for check in checks if is_value(check) and check.dtype is float32}
     counts = Counter()
     for check in filter(lambda check: is_tried(check, subject), checks):
+        if check.suite == "batching":
+            counts[check.suite] += 1
+            if counts[check.suite] % 3 != 1:
+                continue
         if is_value(check) and check.dtype is not float32 and check.note in tried:
             counts[check.dtype] += 1
             if counts[check.dtype] % 5 != 1:

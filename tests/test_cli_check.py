@@ -105,8 +105,12 @@ def test_every_device_of_a_backend_is_checked():
             marks=pytest.mark.exhaustive,
         ),
         (WrongMatmul, "matrix product: 1 of 561 elements are wrong, the first at (2, 3): "),
-        (LeavingBackend, "reductions: SystemExit: 3"),
-        (WrongBits, "random bits: 4 of 4 elements are wrong, the first at (0,): 1713891540 "),
+        pytest.param(LeavingBackend, "reductions: SystemExit: 3", marks=pytest.mark.exhaustive),
+        pytest.param(
+            WrongBits,
+            "random bits: 4 of 4 elements are wrong, the first at (0,): 1713891540 ",
+            marks=pytest.mark.exhaustive,
+        ),
         (LateFailure, "sync: a kernel failed some time ago"),
     ],
     ids=lambda value: getattr(value, "__name__", "reason"),
@@ -165,7 +169,7 @@ def burn_backends():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="its processes end without signals")
-@pytest.mark.parametrize("name", ["SIGSEGV", "SIGABRT"])
+@pytest.mark.parametrize("name", [pytest.param("SIGSEGV", marks=pytest.mark.exhaustive), "SIGABRT"])
 def test_a_plugin_that_ends_the_process_is_named_and_the_others_are_checked(
     run_burn, install, name
 ):

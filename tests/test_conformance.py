@@ -31,6 +31,7 @@ from burn.testing import (
 )
 from burn.testing.subject import Call
 from gate import SUBJECTS, checks_beyond_ops, checks_of_gate, has_op, marks_of_op, marks_of_suite
+from together import together
 
 load_samples()  # those of plugins
 
@@ -84,13 +85,13 @@ def test_every_expected_failure_names_a_check(subject):
     assert expected_failures(subject.handle).unknown(subject) == []
 
 
-@for_each_op
+@together(SAMPLES.values())
 def test_infer_refuses_what_the_op_does_not_accept(samples):
     for refused in samples.errors:
         check_error(samples, refused)
 
 
-@for_each_op
+@together(SAMPLES.values())
 def test_infer_refuses_dtypes_that_the_op_does_not_take(samples):
     check_kinds(samples)
 

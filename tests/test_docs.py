@@ -2,9 +2,11 @@
 
 import functools
 import importlib
+import importlib.util
 import inspect
 import json
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -47,17 +49,18 @@ BLOCK = re.compile(r"^```(python|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 RUN = """
 import doctest
+import gc
+import importlib.util
 import json
 import os
 import sys
 
 
-def main():
+def run(page, path):
     names = {"__name__": "__main__"}
     failed = 0
-    page = sys.argv[1]
-    os.chdir(os.path.dirname(sys.argv[2]))  # pages write files
-    with open(sys.argv[2], encoding="utf-8") as file:
+    os.chdir(os.path.dirname(path))  # pages write files
+    with open(path, encoding="utf-8") as file:
         blocks = json.load(file)
     for language, line, text in blocks:
         if language == "python":
@@ -68,6 +71,29 @@ def main():
             failed += runner.run(test, clear_globs=False).failed
             names = test.globs
     return bool(failed)
+
+
+def main():
+    if len(sys.argv) == 3:
+        return run(*sys.argv[1:])
+    import burn  # and what most pages take, once for all
+
+    net = burn.nn.Linear(2, 2, device=burn.Device("cpu").autodiff())
+    burn.optim.Adam(net, 0.1).step(burn.compile(net)(burn.ones((1, 2))).sum().backward())
+    burn.train, burn.data, burn.store, burn.testing.assert_close
+    if importlib.util.find_spec("torch"):
+        import torch
+    gc.freeze()  # no page goes through it, or frees it
+    for page, path in json.loads(sys.argv[1]):
+        child = os.fork()
+        if not child:
+            output = os.open(path + ".output", os.O_CREAT | os.O_WRONLY)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            return run(page, path)
+        status = os.waitpid(child, 0)[1]
+        with open(path + ".status", "w", encoding="utf-8") as file:
+            file.write(str(status))
 
 
 if __name__ == "__main__":  # worker processes import this program
@@ -103,15 +129,16 @@ def commands():
 
 @pytest.fixture(scope="module")
 def site(once, everything):
-    """The documentation as HTML; in the gate without an index for the search."""
-    return once("site", functools.partial(build, search=everything))
+    """The documentation as HTML; in the gate without docstrings, and an index for the search."""
+    return once("site", functools.partial(build, whole=everything))
 
 
-def build(folder, *, search):
+def build(folder, *, whole):
+    variables = {"NO_MKDOCS_2_WARNING": "1", "DOCS_SEARCH": str(whole)}
     result = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
         cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", "DOCS_SEARCH": str(search)},
+        env={**os.environ, **variables, "DOCS_REFERENCE": str(whole)},
         capture_output=True,
         encoding="utf-8",
         timeout=300,
@@ -123,6 +150,17 @@ def build(folder, *, search):
 def test_it_builds_without_a_warning_and_has_every_page(site):
     for page in PAGES:
         assert (site / page).with_suffix(".html").is_file()
+
+
+def test_what_the_reference_shows_is_there(site):
+    names = {
+        name
+        for path in [*DOCS.rglob("*.md"), *site.rglob("*.html")]
+        for name in re.findall(r"::: (burn\.[\w.]+)", path.read_text(encoding="utf-8"))
+    }
+    assert len(names) > 300
+    for name in names:
+        assert pkgutil.resolve_name(name) is not None
 
 
 def test_a_page_fetches_nothing_from_elsewhere(site):
@@ -178,17 +216,44 @@ def test_the_page_of_a_package_has_an_anchor_for_every_class(site, package):
     assert [name for name in classes if f'id="burn.{package}.{name}"' not in text] == []
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if examples(page) and page != "authors/first-backend.md"]
-)
-def test_the_examples_of_a_page_run(page, run_python, tmp_path):
+RUNNING = [page for page in PAGES if examples(page) and page != "authors/first-backend.md"]
+"""Pages whose examples run in a process each; where there are forks, of one that imports burn."""
+
+
+@pytest.fixture(scope="module")
+def outcomes(once, run_python):
+    """The folder in which each page has its output and status."""
+
+    def run_all(folder):
+        program = folder / "run.py"
+        program.write_text(RUN, encoding="utf-8")
+        pages = []
+        for number, page in enumerate(RUNNING):
+            if page in NEEDS and importlib.util.find_spec(NEEDS[page]) is None:
+                continue
+            blocks = folder / str(number) / "blocks.json"
+            blocks.parent.mkdir()
+            blocks.write_text(json.dumps(examples(page)), encoding="utf-8")
+            pages.append((page, str(blocks)))
+        if hasattr(os, "fork"):
+            result = run_python("-W", "error", program, json.dumps(pages), BURN_DEVICE="cpu")
+            assert result.returncode == 0, result.stdout + result.stderr
+            return
+        for page, blocks in pages:
+            result = run_python("-W", "error", program, page, blocks, BURN_DEVICE="cpu")
+            Path(f"{blocks}.output").write_text(result.stdout + result.stderr, encoding="utf-8")
+            Path(f"{blocks}.status").write_text(str(result.returncode), encoding="utf-8")
+
+    return once("pages", run_all)
+
+
+@pytest.mark.parametrize("page", RUNNING)
+def test_the_examples_of_a_page_run(page, outcomes):
     if page in NEEDS:
         pytest.importorskip(NEEDS[page])
-    program, blocks = tmp_path / "run.py", tmp_path / "blocks.json"
-    program.write_text(RUN, encoding="utf-8")
-    blocks.write_text(json.dumps(examples(page)), encoding="utf-8")
-    result = run_python("-W", "error", program, page, blocks, BURN_DEVICE="cpu")
-    assert result.returncode == 0, result.stdout + result.stderr
+    path = outcomes / str(RUNNING.index(page))
+    status = (path / "blocks.json.status").read_text(encoding="utf-8")
+    assert status == "0", (path / "blocks.json.output").read_text(encoding="utf-8")
 
 
 def test_the_first_backend_is_made_as_its_page_says(run_python, install_folder, tmp_path):

@@ -141,13 +141,14 @@ def weights_after_20_steps(digits, name):
     return {path: value.numpy() for path, value in network.state_dict().items()}
 
 
-def test_digits_reads_85_of_100_held_out_images_after_a_few_epochs(call_main):
-    for epochs, network in ((4, "dense"), (1, "convolutional")):
+def test_digits_reads_85_of_100_held_out_images_after_a_few_epochs(call_main, everything):
+    for epochs, network in ((4, "dense"), (1, "convolutional"))[: 2 if everything else 1]:
         options = ("--device=cpu", f"--epochs={epochs}", f"--network={network}")
         assert held_out_accuracy(call_main("digits.py", *options)) >= 0.85
         assert Path("out", "digits.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.exhaustive
 def test_worker_processes_paint_the_pictures_that_the_program_would(call_main, monkeypatch):
     shrink("resnet.py", monkeypatch)
     runs = []
@@ -309,7 +310,7 @@ def _wait_for_checkpoint(folder, process):
 
 
 def test_a_program_that_is_done_only_reports_when_it_is_started_again(call_main):
-    options = ("vae.py", "--device=cpu", "--epochs=2")
+    options = ("vae.py", "--device=cpu", "--epochs=1")
     first = call_main(*options)
     log = Path("out", "vae", "log.jsonl").read_bytes()
     assert call_main(*options) == first

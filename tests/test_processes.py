@@ -66,7 +66,9 @@ def test_a_pool_of_forked_processes_computes_on_a_device_that_survives_a_fork(ru
 
 
 @forks
-@pytest.mark.parametrize("device", ["torch/cpu", "opencl/cpu", "cuda"])
+@pytest.mark.parametrize(
+    "device", [pytest.param("torch/cpu", marks=pytest.mark.exhaustive), "opencl/cpu", "cuda"]
+)
 def test_a_pool_of_forked_processes_says_why_it_cannot_compute_and_ends(run_pool, device):
     if not burn.Device.enumerate(device):
         pytest.skip(f"there is no {device}")

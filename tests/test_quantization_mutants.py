@@ -190,7 +190,14 @@ def test_the_quick_kit_finds_a_wrong_rule_of_quantized_tensors(op, member, wrong
     assert first_failure(backend, ONE, selection) is not None
 
 
-@pytest.mark.parametrize("kind", ["plain", "no_64bit", "stores_float16"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param("plain", marks=pytest.mark.exhaustive),
+        "no_64bit",
+        pytest.param("stores_float16", marks=pytest.mark.exhaustive),
+    ],
+)
 def test_a_device_with_the_required_ops_alone_passes(kind):
     selection = Selection(ops=("",), suites=("quantization", "quantized_tensors"), quick=True)
     with registered(mock_backend()):

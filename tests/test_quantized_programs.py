@@ -621,7 +621,7 @@ if __name__ == "__main__":
 
 
 @forks
-@pytest.mark.parametrize("method", ["fork", "spawn"])
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.exhaustive)])
 def test_other_processes_get_quantized_tensors(run_python, tmp_path, method):
     program = tmp_path / "pool.py"
     program.write_text(POOL)

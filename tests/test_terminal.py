@@ -59,7 +59,9 @@ def plain(lines):
     return [ESCAPE.sub("", line) for line in lines]
 
 
-@pytest.mark.parametrize("width", [40, pytest.param(80, marks=pytest.mark.exhaustive), 140])
+@pytest.mark.parametrize(
+    "width", [40, *[pytest.param(width, marks=pytest.mark.exhaustive) for width in (80, 140)]]
+)
 @pytest.mark.parametrize("command", ["devices", "plugins", "ops", "devices --check"])
 def test_no_line_is_longer_than_the_terminal_and_nothing_is_cut(
     on_terminal, install, width, command

@@ -233,7 +233,9 @@ def test_float64_is_left_to_numpy(fresh):
     assert compiled.kernels_for(np.dtype(np.float64), "rows") is None
 
 
-@pytest.mark.parametrize("options", [["--quick"], pytest.param([], marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize(
+    "options", [["--quick", "--suite=values"], pytest.param([], marks=pytest.mark.exhaustive)]
+)
 def test_compiled_kernels_conform(options):
     names = sorted({name.partition(",")[0] for name in NAMES})
     ops = [word for name in names for word in ("--op", name)]

@@ -409,13 +409,14 @@ def test_gradients_of_attention_by_products(ops, queries, keys, is_causal, dtype
 
 @pytest.mark.parametrize(
     ("shape", "dtype"),
-    crossed([(1, 1), (5, 31), (1, 2000), (1100, 9), (3, 4099), (2, 9000), (2, 40_000)], FLOATS),
+    crossed([(1, 1), (5, 31), (1, 2000), (1100, 9), (3, 4099), (2, 9000), (1, 40_000)], FLOATS),
 )
-def test_gradients_of_layer_norm_for_rows_of_any_length(ops, shape, dtype):
+def test_gradients_of_layer_norm_for_rows_of_any_length(ops, shape, dtype, request):
+    everything = request.config.getoption("all")
     x, g = normal(*shape, dtype=dtype), normal(*shape, dtype=dtype)
     gamma = normal(shape[1], dtype=dtype)
     reference = Ops(Subject.of(burn.Device("cpu")))
-    for scale in (gamma, None):
+    for scale in (gamma, None)[: 2 if everything or x.size < 4000 else 1]:
         wide = [None if one is None else one.astype(np.float64) for one in (x, scale, g)]
         expected = reference("layer_norm_grad", *wide, epsilon=1e-3)
         found = ops("layer_norm_grad", x, scale, g, epsilon=1e-3)

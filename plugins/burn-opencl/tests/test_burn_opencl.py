@@ -264,6 +264,7 @@ def test_threads_share_a_device(device):
     assert not wrong
 
 
+@pytest.mark.exhaustive
 def test_two_processes_write_one_cache(tmp_path):
     variables = {"BURN_CACHE": str(tmp_path)}
     first, second = run(PROGRAM, **variables), run(PROGRAM, **variables)

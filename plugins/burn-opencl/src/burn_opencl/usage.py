@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Final
 
@@ -13,6 +14,7 @@ COMPUTED: Final = tuple(DType.members())
 """Dtypes that the kernels know."""
 
 
+@functools.cache
 def usage_of(*, has_fp64: bool) -> Mapping[DType, DTypeUsage]:
     """Usage by dtype; 16-bit floats are computed in float32."""
     return {

@@ -102,6 +102,8 @@ def checks_of(subject: Subject, selection: Selection | None = None) -> Iterator[
             continue
         if selection and selection.suites and suite.name not in selection.suites:
             continue
+        if selection and not (suite.of_ops or selection.includes_op("")):
+            continue
         for check in suite.checks(subject, public if suite.of_functions else ops):
             if not selection or selection.includes(check):
                 yield check

@@ -40,6 +40,8 @@ class Suite:
         Whether its checks compile what they try, so that they belong to a compiled subject too.
     of_functions : bool
         Whether its checks are about public functions: `checks` gets `FunctionSamples`.
+    of_ops : bool
+        Whether some of its checks are about one op.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Suite:
     of_devices: bool = False
     compiles: bool = False
     of_functions: bool = False
+    of_ops: bool = True
 
 
 class DeviceSuite:
@@ -111,7 +114,7 @@ class DeviceSuite:
     @property
     def suite(self) -> Suite:
         """The suite."""
-        return Suite(self.name, self.summary, self.checks, of_devices=True)
+        return Suite(self.name, self.summary, self.checks, of_devices=True, of_ops=False)
 
 
 def for_each_dtype(condition: Callable[[DType], bool] | None = None) -> DTypes:
