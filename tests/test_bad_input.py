@@ -1,5 +1,7 @@
 """Bad input: an error of burn's that says what was asked, or the defined result."""
 
+import contextlib
+import inspect
 import math
 
 import numpy as np
@@ -395,3 +397,38 @@ def test_what_is_no_gradient_is_refused(call, message):
     with pytest.raises(burn.OperandTypeError) as caught:
         call(w, (w * w).backward())
     assert message in str(caught.value)
+
+
+LAYERS = {
+    **dict.fromkeys(
+        ("Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "DeformConv2d"),
+        (2, 4, 3),
+    ),
+    **dict.fromkeys(("Linear", "GroupNorm", "Embedding"), (2, 4)),
+    "MultiHeadAttention": (4, 2),
+    **dict.fromkeys(("ZeroPad1d", "ReflectionPad2d", "CircularPad3d", "LayerNorm"), (2,)),
+    "Bilinear": (2, 3, 4),
+    "RotaryEncoding": (4, 8),
+    "LSTM": (2, 4),
+    "TransformerEncoderLayer": (4, 2, 8),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_that_gets_no_number_says_so(name):
+    layer, arguments = getattr(burn.nn, name), LAYERS[name]
+    parameters = list(inspect.signature(layer).parameters.values())
+    layer(*arguments)
+    for wrong in (None, object(), "wrong"):
+        for index in range(len(arguments)):
+            given = [*arguments[:index], wrong, *arguments[index + 1 :]]
+            with pytest.raises(burn.BurnError):
+                layer(*given)
+        for one in parameters[len(arguments) :]:
+            with contextlib.suppress(burn.BurnError):
+                layer(*arguments, **{one.name: wrong})
+
+
+def test_muon_takes_coefficients_alone():
+    with pytest.raises(burn.BurnError, match="a coefficient must be a number"):
+        burn.optim.Muon(coefficients=None)

@@ -116,17 +116,23 @@ class MultiHeadAttention(Module):
         device: DeviceLike | None = None,
     ) -> None:
         groups = num_heads if num_key_value_heads is None else num_key_value_heads
+        operation = "nn.MultiHeadAttention"
+        as_integer(embed_dim, "embed_dim", operation)
+        as_integer(num_heads, "num_heads", operation)
+        as_integer(groups, "num_key_value_heads", operation)
+        if head_dim is not None:
+            as_integer(head_dim, "head_dim", operation)
         if min(num_heads, groups) < 1 or num_heads % groups:
             raise ArgumentError(
                 f"{num_heads} heads cannot share {groups} heads of keys",
                 hint="num_key_value_heads divides num_heads",
-                operation="nn.MultiHeadAttention",
+                operation=operation,
             )
         if head_dim is None and embed_dim % num_heads:
             raise ArgumentError(
                 f"{num_heads} heads do not divide {embed_dim} features",
                 hint="Say how many features a head has: head_dim=...",
-                operation="nn.MultiHeadAttention",
+                operation=operation,
             )
         features = embed_dim // num_heads if head_dim is None else head_dim
         self.embed_dim, self.num_heads = embed_dim, num_heads

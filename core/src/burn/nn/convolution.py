@@ -8,6 +8,7 @@ from burn.errors import ArgumentError
 from burn.functions.rearranging import pad
 from burn.nn import functional as F, init
 from burn.nn.module import Module
+from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -439,7 +440,8 @@ class DeformConv2d(Module):
 
 def _kernel(size: PerAxis, axis_count: int, operation: str) -> tuple[int, ...]:
     """The length of the window along each axis."""
-    kernel = tuple(size) if isinstance(size, (tuple, list)) else (size,) * axis_count
+    lengths = size if isinstance(size, (tuple, list)) else (size,) * axis_count
+    kernel = tuple([as_integer(one, "kernel_size", operation) for one in lengths])
     if len(kernel) != axis_count or any(one < 1 for one in kernel):
         raise ArgumentError(
             f"kernel_size is {size!r}",
@@ -452,6 +454,9 @@ def _kernel(size: PerAxis, axis_count: int, operation: str) -> tuple[int, ...]:
 def _check_groups(
     in_channels: int, out_channels: int, groups: int, operation: str, name: str = "groups"
 ) -> None:
+    as_integer(in_channels, "in_channels", operation)
+    as_integer(out_channels, "out_channels", operation)
+    as_integer(groups, name, operation)
     if groups < 1 or in_channels % groups or out_channels % groups:
         raise ArgumentError(
             f"{name} is {groups} for {in_channels} and {out_channels} channels",

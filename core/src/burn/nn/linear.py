@@ -12,6 +12,7 @@ from burn.functions.normalize import normalize_axis
 from burn.functions.searching import where
 from burn.nn import functional as F, init
 from burn.nn.module import Module
+from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
     from burn.functions.common import DeviceLike, DTypeLike
@@ -111,7 +112,7 @@ class Bilinear(Module):
     ) -> None:
         self.in1_features, self.in2_features = in1_features, in2_features
         self.out_features = out_features
-        bound = max(in1_features, 1) ** -0.5
+        bound = max(as_integer(in1_features, "in1_features", "nn.Bilinear"), 1) ** -0.5
         shape = out_features, in1_features, in2_features
         self.weight = init.uniform(shape, -bound, bound, dtype=dtype, device=device)
         self.bias = (
@@ -179,6 +180,7 @@ class Embedding(Module):
         self.padding_idx = padding_idx
         self.weight = init.normal((num_embeddings, embedding_dim), dtype=dtype, device=device)
         if padding_idx is not None:
+            as_integer(padding_idx, "padding_idx", "nn.Embedding")
             if not -num_embeddings <= padding_idx < num_embeddings:
                 raise ArgumentError(
                     f"padding_idx is {padding_idx} for a table of {num_embeddings} vectors",

@@ -14,6 +14,7 @@ from burn.functions.rearranging import tile
 from burn.functions.statistical import mean
 from burn.nn import functional as F, init
 from burn.nn.module import Module
+from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -397,6 +398,8 @@ class GroupNorm(Module):
         dtype: DTypeLike | None = None,
         device: DeviceLike | None = None,
     ) -> None:
+        as_integer(num_groups, "num_groups", "nn.GroupNorm")
+        as_integer(num_channels, "num_channels", "nn.GroupNorm")
         if num_groups < 1 or num_channels % num_groups:
             raise ShapeError(
                 f"{num_channels} channels cannot be divided into {num_groups} groups",

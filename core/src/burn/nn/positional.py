@@ -14,6 +14,7 @@ from burn.functions.manipulation import expand_dims
 from burn.functions.normalize import number_dtype
 from burn.nn import functional as F
 from burn.nn.module import Module
+from burn.ops.arguments import as_integer, real_number
 
 if TYPE_CHECKING:
     from burn.devices import Device
@@ -75,6 +76,9 @@ class RotaryEncoding(Module):
         self.head_dim, self.max_length = head_dim, max_length
         self.base, self.fraction, self.scaling = base, fraction, scaling
         self.interleaved = interleaved
+        as_integer(head_dim, "head_dim", "nn.RotaryEncoding")
+        as_integer(max_length, "max_length", "nn.RotaryEncoding")
+        real_number(fraction, "fraction", "nn.RotaryEncoding")
         if round(head_dim * fraction) % 2:
             raise ArgumentError(
                 f"{fraction} of {head_dim} features are an odd number",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from burn.errors import ArgumentError, ShapeError
+from burn.functions.normalize import as_integers
 from burn.functions.rearranging import pad
 from burn.nn import functional as F
 from burn.nn.module import Module
@@ -234,8 +235,10 @@ class _Pad(Module):
     _mode: ClassVar[str]
 
     def __init__(self, padding: PerAxis) -> None:
-        self.padding = padding
-        if not isinstance(padding, int) and len(padding) != 2 * self._axis_count:
+        is_one = not isinstance(padding, (tuple, list))
+        numbers = as_integers(padding, "padding", f"nn.{type(self).__name__}")
+        self.padding: PerAxis = numbers[0] if is_one and len(numbers) == 1 else numbers
+        if not isinstance(self.padding, int) and len(numbers) != 2 * self._axis_count:
             raise ArgumentError(
                 f"padding is {padding!r}",
                 hint=f"Give a number, or {2 * self._axis_count}: two for each axis, the last first",
