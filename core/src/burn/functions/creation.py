@@ -483,17 +483,16 @@ def arange(
     target = device_of_numbers(device, "arange", start, stop, step)
     if stop is None:
         start, stop = 0, start
-    given = (start, stop, step)
-    start, stop, step = (
-        _real(value, name) for name, value in zip(("start", "stop", "step"), given, strict=True)
-    )
+    tensors = [one for one in (start, stop, step) if isinstance(one, DispatchTensor)]
+    promoted = result_type(start, stop, step) if tensors and dtype is None else None
+    start, stop, step = _real(start, "start"), _real(stop, "stop"), _real(step, "step")
     if step == 0:
         raise ArgumentError("step is 0", hint="A range needs a step", operation="arange")
     are_integers = all(isinstance(number, int) for number in (start, stop, step))
     if dtype is not None:
         wanted = as_dtype(dtype, "arange")
-    elif any(isinstance(one, DispatchTensor) for one in given):
-        wanted = result_type(*given)
+    elif promoted is not None:
+        wanted = promoted
     elif are_integers:
         wanted = target.settings.int_dtype
     else:
