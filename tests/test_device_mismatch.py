@@ -163,6 +163,7 @@ del FUNCTIONS["burn.complex"]  # the mock device has no complex dtypes
 IMAGE, KERNEL, MATRIX, ROW = (1, 2, 4, 4), (2, 2, 3, 3), (3, 3), (3,)
 
 CALLED = {
+    **{f"burn.{name}space": lambda f, *ends: f(*ends, num=3) for name in ("geom", "lin", "log")},
     "burn.optim.adagrad_step": lambda f, *tensors: f(*tensors, step=1),
     "burn.optim.adam_step": lambda f, *tensors: f(*tensors, step=1),
     "burn.optim.adan_step": lambda f, *tensors: f(*tensors, step=1),
@@ -230,6 +231,8 @@ CALLED = {
 """How functions are called that take more than their tensors by position."""
 
 SHAPES = {
+    **{f"burn.{name}": [(), ()] for name in ("arange", "geomspace", "linspace", "logspace")},
+    "burn.full_like": [MATRIX, ()],
     "burn.optim.adagrad_step": [ROW] * 3,
     "burn.optim.adam_step": [ROW] * 4,
     "burn.optim.adan_step": [ROW] * 6,

@@ -346,10 +346,11 @@ def _filled_like(
     operation: str,
 ) -> Tensor:
     check_tensor(x, "x", operation)
-    target = x.device if device is None else find_device(device, operation)
     wanted = x.dtype if dtype is None else as_dtype(dtype, operation)
     if isinstance(value, DispatchTensor):
+        target = device_of_numbers(device, operation, x, value)
         return _filled_from(x.shape, value, wanted, target, operation)
+    target = x.device if device is None else find_device(device, operation)
     return _filled(x.shape, value, wanted, target, operation)
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 import numpy as np
 
 from burn.devices import Device
-from burn.dispatch import DispatchTensor, to_scalar
+from burn.dispatch import DispatchTensor, common_device, to_scalar
 from burn.dtype import DType, Kind
 from burn.errors import (
     ArgumentError,
@@ -157,11 +157,16 @@ def as_real(value: Any, name: str, operation: str, **bounds: Any) -> float:
 
 
 def device_of_numbers(device: DeviceLike | None, operation: str, *numbers: Any) -> Device:
-    """The given device for a new tensor, that of a tensor among numbers, or the default one."""
-    if device is None:
-        tensors = (one for one in numbers if isinstance(one, DispatchTensor))
-        device = next((one.tensor_type.device for one in tensors), None)
-    return find_device(device, operation)
+    """The given device for a new tensor, that of the tensors among numbers, or the default one."""
+    common: Device | None = None
+    for one in numbers:
+        if isinstance(one, DispatchTensor):
+            try:
+                common = common_device(common, one.tensor_type.device)
+            except BurnError as error:
+                error.operation = error.operation or public_operation(operation)
+                raise
+    return find_device(common if device is None else device, operation)
 
 
 def as_scalar(value: Scalar, dtype: DType, operation: str) -> Scalar:
