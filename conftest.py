@@ -1,6 +1,8 @@
 """The two sizes of a test run: the gate, and with ``--all`` everything."""
 
 import gc
+from collections.abc import Iterable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -39,6 +41,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "exhaustive: runs with --all only; the gate has a shorter test of the same rule"
     )
+    config.addinivalue_line(
+        "markers",
+        "together(name, cases): small cases that are one test, and tests of their own with --all "
+        "or -k; they share fixtures",
+    )
     if config.getoption("costs"):
         from costs import Costs
 
@@ -49,6 +56,55 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_make_parametrize_id(val: object) -> str | None:
     return val.name if isinstance(val, DType) else None
+
+
+ParameterSet = type(pytest.param())
+
+
+class Together:
+    """Cases of a function that the gate tries in one test: values of some of its parameters."""
+
+    def __init__(self, names: str | tuple[str, ...], cases: Iterable[Any]) -> None:
+        self.names = (names,) if isinstance(names, str) else names
+        self.cases = []
+        for case in cases:
+            if not isinstance(case, ParameterSet):
+                self.cases.append((case,) if isinstance(names, str) else tuple(case))
+            elif not any(mark.name == "exhaustive" for mark in case.marks):
+                self.cases.append(tuple(case.values))
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    mark = metafunc.definition.get_closest_marker("together")
+    if mark is not None:
+        names, cases = mark.args
+        if metafunc.config.getoption("all") or metafunc.config.getoption("keyword"):
+            metafunc.parametrize(names, list(cases), **mark.kwargs)
+        else:
+            group = Together(names, cases)
+            metafunc.parametrize(group.names, [[group] * len(group.names)], ids=["together"])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    group = next((one for one in given.values() if isinstance(one, Together)), None)
+    if group is None:
+        return None
+    errors, skipped = [], []
+    for case in group.cases:
+        try:
+            pyfuncitem.obj(**{**given, **dict(zip(group.names, case, strict=True))})
+        except pytest.skip.Exception as skip:
+            skipped.append(skip)
+        except Exception as error:  # noqa: BLE001 — raised with the others
+            error.add_note(f"in the case {case!r}")
+            errors.append(error)
+    if errors:
+        raise ExceptionGroup(f"{len(errors)} of {len(group.cases)} cases fail", errors)
+    if skipped and len(skipped) == len(group.cases):
+        raise skipped[0]
+    return True
 
 
 def pytest_collection_finish() -> None:

@@ -76,12 +76,12 @@ def compare(ours, standard):
             assert type(default) is type(its_default)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.together("name", NAMES)
 def test_burn_has_every_name_of_the_standard(name):
     assert hasattr(burn, name) or name in MISSING, name
 
 
-@pytest.mark.parametrize("name", [name for name in FUNCTIONS if name not in MISSING | DIFFERENT])
+@pytest.mark.together("name", [name for name in FUNCTIONS if name not in MISSING | DIFFERENT])
 def test_a_function_has_the_signature_of_the_standard(name):
     compare(parameters(getattr(burn, name)), parameters(getattr(array_api_strict, name)))
 
@@ -196,7 +196,7 @@ def test_kinds_of_dtypes_are_numpys(dtype, kind):
 STANDARD = [one for one in burn.DType.members() if one.name not in ("float16", "bfloat16")]
 
 
-@pytest.mark.parametrize("first", STANDARD, ids=str)
+@pytest.mark.together("first", STANDARD, ids=str)
 @pytest.mark.parametrize("second", STANDARD, ids=str)
 def test_dtypes_meet_where_the_standard_says(first, second):
     strict = array_api_strict

@@ -49,7 +49,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("subject", "samples"), CASES)
+@pytest.mark.together(("subject", "samples"), CASES)
 def test_what_an_op_makes_is_on_the_device_of_its_operands(subject, samples, everything):
     for one in samples.samples if everything else samples.samples[::4]:
         for dtype in subject.dtypes(samples, one):

@@ -232,7 +232,7 @@ SIGNALS = [
 @pytest.mark.parametrize("device", WITH_COMPLEX, ids=str)
 @pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
 @pytest.mark.parametrize("signal", SIGNALS, ids=["real", "complex"])
-@pytest.mark.parametrize("name", ["fft", "ifft", "irfft", "hfft", "rfft", "ihfft"])
+@pytest.mark.together("name", ["fft", "ifft", "irfft", "hfft", "rfft", "ihfft"])
 def test_transforms_are_numpys(name, signal, norm, device):
     if name in ("rfft", "ihfft") and np.iscomplexobj(signal):
         return

@@ -31,7 +31,6 @@ from burn.testing import (
 )
 from burn.testing.subject import Call
 from gate import SUBJECTS, checks_beyond_ops, checks_of_gate, has_op, marks_of_op, marks_of_suite
-from together import together
 
 load_samples()  # those of plugins
 
@@ -59,7 +58,7 @@ def expected_failures(handle):
     return ExpectedFailures.read(find_expected_failures(handle) if handle else None)
 
 
-for_each_op = pytest.mark.parametrize("samples", SAMPLES.values(), ids=SAMPLES.keys())
+for_each_op = pytest.mark.together("samples", SAMPLES.values(), ids=SAMPLES.keys())
 on_each_device = pytest.mark.parametrize("device", Device.enumerate(), ids=lambda one: one.name)
 
 
@@ -85,13 +84,13 @@ def test_every_expected_failure_names_a_check(subject):
     assert expected_failures(subject.handle).unknown(subject) == []
 
 
-@together(SAMPLES.values())
+@for_each_op
 def test_infer_refuses_what_the_op_does_not_accept(samples):
     for refused in samples.errors:
         check_error(samples, refused)
 
 
-@together(SAMPLES.values())
+@for_each_op
 def test_infer_refuses_dtypes_that_the_op_does_not_take(samples):
     check_kinds(samples)
 

@@ -32,7 +32,7 @@ OPTIONS = [
 ]
 
 
-@pytest.mark.parametrize(("stride", "padding", "dilation", "groups"), OPTIONS)
+@pytest.mark.together(("stride", "padding", "dilation", "groups"), OPTIONS)
 @pytest.mark.parametrize("kernel", [(3, 3), (1, 1), (2, 3)])
 def test_conv2d_agrees_with_torch(stride, padding, dilation, groups, kernel):
     x, weight, bias = normal(2, 4, 9, 8), normal(8, 4 // groups, *kernel), normal(8)
@@ -111,7 +111,7 @@ def test_conv3d_agrees_with_torch(stride, padding, groups):
 
 @pytest.mark.parametrize("stride", [1, 2, (3, 2)])
 @pytest.mark.parametrize("dilation", [1, (2, 3)])
-@pytest.mark.parametrize("padding", [0, 1, (2, 0)])
+@pytest.mark.together("padding", [0, 1, (2, 0)])
 @pytest.mark.parametrize("groups", [1, 2, 4])
 @pytest.mark.parametrize("longer", [False, True])
 def test_conv_transpose2d_agrees_with_torch(stride, padding, dilation, groups, longer):

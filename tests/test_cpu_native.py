@@ -83,7 +83,7 @@ def calls():
                 yield name, dtype
 
 
-@pytest.mark.parametrize(("name", "dtype"), list(calls()))
+@pytest.mark.together(("name", "dtype"), list(calls()))
 def test_each_function_of_each_dtype(name, dtype):
     generator = np.random.default_rng(1)
     count, operands = 61, FUNCTIONS[name].operands
@@ -126,7 +126,7 @@ def test_rows(columns, dtype):
 
 
 @pytest.mark.parametrize("kind", ["sum", "product", "max", "min"])
-@pytest.mark.parametrize("shape", [(7, 3), (100, 70), (33, 16), (2, 500)])
+@pytest.mark.together("shape", [(7, 3), (100, 70), (33, 16), (2, 500)])
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("dtype", [float32, float64, bfloat16, int64, bool_], ids=str)
 def test_reductions_of_rows_and_of_columns(kind, shape, axis, dtype):

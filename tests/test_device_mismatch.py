@@ -106,7 +106,7 @@ def test_most_ops_of_several_tensors_are_tried():
     assert of_several <= set(OF_SEVERAL)
 
 
-@pytest.mark.parametrize("name", OF_SEVERAL)
+@pytest.mark.together("name", OF_SEVERAL)
 def test_an_op_refuses_tensors_of_different_hardware(name, elsewhere):
     call = CALLS[name]
     operands = tensors_of(call.operands)
@@ -349,7 +349,7 @@ def operands_of(name):
     return made
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.together("name", FUNCTIONS)
 def test_a_function_refuses_tensors_of_different_hardware(name, elsewhere):
     how = CALLED.get(name, lambda function, *tensors: function(*tensors))
     check(elsewhere, lambda *tensors: how(FUNCTIONS[name], *tensors), operands_of(name))

@@ -276,7 +276,7 @@ def test_a_member_gives_through_dispatch_what_the_backend_gives(name, device):
 
 @each_device
 @pytest.mark.parametrize("side", [through_autodiff, autodiff_over_dispatch])
-@pytest.mark.parametrize("name", AUTODIFF_MEMBERS)
+@pytest.mark.together("name", AUTODIFF_MEMBERS)
 def test_a_member_for_gradients_gives_what_the_autodiff_of_the_backend_gives(name, side, device):
     call = AUTODIFF_MEMBERS[name]
     assert call(side(device)) == call(own_autodiff(device))

@@ -4,8 +4,9 @@ import inspect
 import re
 import types
 
+import pytest
+
 import burn
-from together import together
 
 MODULES = [
     *["data", "fft", "linalg", "nn.functional", "nn.init", "optim", "random", "signal", "store"],
@@ -58,7 +59,7 @@ def documented(lines):
     ]
 
 
-@together(sorted(FUNCTIONS))
+@pytest.mark.together("name", sorted(FUNCTIONS))
 def test_a_docstring_has_a_summary_every_parameter_the_result_and_an_example(name):
     function = FUNCTIONS[name]
     found = sections(function)
@@ -82,7 +83,7 @@ def public_classes():
 CLASSES = dict(public_classes())
 
 
-@together(sorted(CLASSES))
+@pytest.mark.together("name", sorted(CLASSES))
 def test_a_class_documents_its_arguments_or_names_a_class_that_does(name):
     found = sections(CLASSES[name])
     assert re.fullmatch(r"[A-Z0-9*`\"].*[.:?]", found[""][0]), "a summary is one line"
@@ -105,7 +106,7 @@ METHODS = {
 }
 
 
-@together(sorted(METHODS))
+@pytest.mark.together("name", sorted(METHODS))
 def test_a_method_documents_its_arguments(name):
     found = sections(METHODS[name])
     assert re.fullmatch(r"[A-Z0-9*`\"].*[.:?]", found[""][0]), "a summary is one line"

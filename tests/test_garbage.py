@@ -104,7 +104,7 @@ def call_with(function, parameters, generator):
         raise AssertionError(f"args={args!r} kwargs={kwargs!r}") from error
 
 
-@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - HARMLESS))
+@pytest.mark.together("name", sorted(set(FUNCTIONS) - HARMLESS))
 def test_garbage_gives_a_result_or_an_error_of_burns(name):
     generator = random.Random(name)
     parameters = inspect.signature(FUNCTIONS[name]).parameters.values()

@@ -34,7 +34,7 @@ def choices(op):
     return [one for attribute in op.attributes.values() for one in attribute.choices] or [None]
 
 
-@pytest.mark.parametrize("name", ELEMENTWISE)
+@pytest.mark.together("name", ELEMENTWISE)
 def test_an_elementwise_op_of_real_numbers_has_an_expression_for_each_kind_or_a_reason(name):
     op = ELEMENTWISE[name]
     for choice in choices(op):
@@ -64,7 +64,7 @@ class Numpy:
 WIDE = {"b": bool_, "i": burn.int64, "u": burn.uint64, "f": burn.float64}
 
 
-@pytest.mark.parametrize("name", [name for name in ELEMENTWISE if name not in WITHOUT_EXPRESSION])
+@pytest.mark.together("name", [name for name in ELEMENTWISE if name not in WITHOUT_EXPRESSION])
 def test_expressions_give_what_the_references_of_the_kit_give(name):
     op, samples = ELEMENTWISE[name], SAMPLES[name]
     tried = 0

@@ -196,7 +196,7 @@ def class_first(axis):
 
 
 @for_each_reduction
-@pytest.mark.parametrize(("shape", "axis"), CLASS_SHAPES)
+@pytest.mark.together(("shape", "axis"), CLASS_SHAPES)
 @pytest.mark.parametrize("with_weight", [False, True])
 @pytest.mark.parametrize("ignore_index", [None, -100, 2])
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
@@ -228,7 +228,7 @@ def test_cross_entropy_is_that_of_torch(
 
 
 @for_each_reduction
-@pytest.mark.parametrize(("shape", "axis"), CLASS_SHAPES)
+@pytest.mark.together(("shape", "axis"), CLASS_SHAPES)
 @pytest.mark.parametrize("with_weight", [False, True])
 @pytest.mark.parametrize("ignore_index", [None, -100, 2])
 def test_nll_loss_is_that_of_torch(shape, axis, with_weight, ignore_index, reduction):

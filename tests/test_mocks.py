@@ -37,7 +37,7 @@ def subject(type_):
 WITHOUT_FLOAT64 = subject("no_float64")
 WITHOUT_64_BIT = subject("no_64bit")
 
-for_each_op = pytest.mark.parametrize("samples", SAMPLES.values(), ids=SAMPLES.keys())
+for_each_op = pytest.mark.together("samples", SAMPLES.values(), ids=SAMPLES.keys())
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_an_op_of_float32_and_int64_needs_no_float64(samples, everything):
                 check_sample(WITHOUT_FLOAT64, samples, one, dtype)
 
 
-@pytest.mark.parametrize(
+@pytest.mark.together(
     "samples",
     [one for one in SAMPLES.values() if Tag.UNTRACKED not in one.op.tags],
     ids=lambda one: one.op.name,

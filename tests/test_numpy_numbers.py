@@ -540,7 +540,7 @@ def flat(result):
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=str)
-@pytest.mark.parametrize("name", sorted(CALLS))
+@pytest.mark.together("name", sorted(CALLS))
 def test_a_scalar_of_numpys_is_the_python_number_of_its_value(name, device, everything):
     generator = random.Random(name)
     for one in variants(name):

@@ -22,7 +22,6 @@ from burn.plugins import BackendSpec, DeviceInfo
 from burn.quantization import QParams, Quantized, QuantScheme, QuantStore
 from burn.tensor_data import TensorData
 from burn.testing.reference_backend import NumpyBackend
-from together import together
 
 DOCS = Path(__file__).parent.parent / "docs"
 with (DOCS / "parity.csv").open(encoding="utf-8", newline="") as file:
@@ -250,7 +249,7 @@ def test_every_row_of_the_original_is_there():
     }
 
 
-@together(sorted({row["counterpart"] for row in ROWS} - {""}))
+@pytest.mark.together("counterpart", sorted({row["counterpart"] for row in ROWS} - {""}))
 def test_a_counterpart_exists(counterpart):
     found = find(counterpart)
     assert callable(found) or inspect.isdatadescriptor(found) or hasattr(found, "infer")
@@ -295,7 +294,7 @@ def test_every_example_belongs_to_a_row():
     assert [name for name, example in EXAMPLES.items() if example not in used] == []
 
 
-@together(EXAMPLES)
+@pytest.mark.together("name", EXAMPLES)
 def test_an_example_gives_what_the_original_documents(name, recording):
     example = EXAMPLES[name]
     expected = ast.literal_eval(example["gives"])
@@ -312,7 +311,7 @@ HALF_STEP = 9 / 127.5 / 2
 OF_QUANTIZED = [row for row in ROWS if row["group"] == "QTensorOps" and example_of(row)]
 
 
-@together(OF_QUANTIZED)
+@pytest.mark.together("row", OF_QUANTIZED)
 def test_an_example_gives_the_same_with_quantized_operands(row, recording):
     example = example_of(row)
     found = run(example, recording, quantizes=True)
@@ -321,7 +320,7 @@ def test_an_example_gives_the_same_with_quantized_operands(row, recording):
     assert agrees(found, expected, tolerance), f"{example['call']} gives {found}"
 
 
-@together([row for row in ROWS if row["status"] in ("same", "another name")])
+@pytest.mark.together("row", [row for row in ROWS if row["status"] in ("same", "another name")])
 def test_the_example_of_a_row_runs_its_counterpart(row, recording):
     example = example_of(row)
     assert example is not None, "a row that claims to be the same has no example"

@@ -36,7 +36,7 @@ def check_suites(subject, functions, suites, everything):
     Group(subject, "functions", checks, expected_failures(subject.handle)).check()
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.together("function", FUNCTIONS)
 def test_a_public_function_conforms(function, everything):
     check_suites(SUBJECTS["cpu:0"], [function], ["functions", *ALIKE], everything)
 

@@ -137,7 +137,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("kind", "device"), KINDS, ids=str)
-@pytest.mark.parametrize("name", sorted(CALLS))
+@pytest.mark.together("name", sorted(CALLS))
 def test_a_public_function_computes_with_the_numbers(name, kind, device):
     for call in calls_with(name, kind, device):
         try:

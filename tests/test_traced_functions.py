@@ -128,7 +128,7 @@ def is_there(function, tree, device):
     return True
 
 
-@pytest.mark.parametrize("name", sorted(CALLS))
+@pytest.mark.together("name", sorted(CALLS))
 def test_a_public_function_follows_the_tensors_from_outside(name, everything):
     refused = 0
     devices = DEVICES if everything else {one: DEVICES[one] for one in ("cpu", "autodiff")}
@@ -156,7 +156,7 @@ def test_some_functions_follow_the_tensors_from_outside_on_each_device(name, dev
             check_follows(function, tree, outside, DEVICES[device], is_warm=True)
 
 
-@pytest.mark.parametrize("name", sorted(set(CALLS) - set(REFUSED)))
+@pytest.mark.together("name", sorted(set(CALLS) - set(REFUSED)))
 def test_the_gradients_of_a_public_function_are_those_of_its_program(name):
     for function, *tree in CALLS[name]:
         call = with_arrays(function, tree, AUTODIFF)
@@ -189,7 +189,7 @@ def test_the_gradients_of_a_public_function_are_those_of_its_program(name):
 SCALES = burn.asarray([1.0, 2.0], device=CPU)
 
 
-@pytest.mark.parametrize("name", sorted(set(CALLS) - set(REFUSED)))
+@pytest.mark.together("name", sorted(set(CALLS) - set(REFUSED)))
 def test_a_public_function_inside_vmap_follows_the_tensors_from_outside(name):
     for function, *tree in CALLS[name]:
         call = with_arrays(function, tree, CPU)

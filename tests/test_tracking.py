@@ -232,7 +232,7 @@ def calls_of(name):
     return found if isinstance(found, list) else [found]
 
 
-@pytest.mark.parametrize("name", sorted(SAMPLES))
+@pytest.mark.together("name", sorted(SAMPLES))
 def test_an_op_of_tracked_floats_has_a_gradient_or_refuses(name):
     samples = SAMPLES[name]
     for one in samples.samples:
@@ -253,7 +253,7 @@ def test_every_public_function_is_tried():
     assert set(TRIED) == set(FUNCTIONS) - NO_TENSORS - ANYTHING
 
 
-@pytest.mark.parametrize("name", sorted(TRIED))
+@pytest.mark.together("name", sorted(TRIED))
 def test_a_public_function_of_tracked_floats_has_a_gradient_or_refuses(name):
     for arguments in calls_of(name):
         for tracked, lost in outcomes(FUNCTIONS[name], arguments):

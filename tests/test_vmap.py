@@ -83,7 +83,7 @@ def replaced(tree, by_id):
     return by_id.get(id(tree), tree)
 
 
-@pytest.mark.parametrize("name", sorted(CALLS))
+@pytest.mark.together("name", sorted(CALLS))
 def test_a_public_function_gives_what_a_loop_gives(name):
     for function, arguments, keywords in CALLS[name]:
         for chosen in choices(arguments, keywords):

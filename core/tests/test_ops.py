@@ -9,7 +9,6 @@ from burn.device_id import DeviceId
 from burn.dtype import bool_, float32, int64
 from burn.errors import BurnError, DTypeError, OperandTypeError, ShapeError, UnsupportedOpError
 from burn.ops import REGISTRY, AnyOperand, FloatOperand, Meta, Op, OpTable, Role, Tag, op
-from together import together
 
 MATRIX = Meta((2, 3), float32)
 
@@ -29,13 +28,13 @@ def test_required_ops_are_few():
     assert len(required) <= 60
 
 
-@together(REGISTRY)
+@pytest.mark.together("name", REGISTRY)
 def test_every_op_is_described(name):
     assert REGISTRY[name].__doc__
     assert REGISTRY[name].operands or Tag.CREATION in REGISTRY[name].tags
 
 
-@together(REGISTRY)
+@pytest.mark.together("name", REGISTRY)
 def test_every_op_with_a_float_result_says_where_its_gradient_comes_from(name):
     definition = REGISTRY[name]
     has_gradient = definition.vjp is not None or definition.default is not None

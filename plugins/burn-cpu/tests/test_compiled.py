@@ -136,7 +136,7 @@ def check(call, x, g, tolerance=2e-6):
         )
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.together("name", NAMES)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_results_are_those_of_float64(backend, implementation, name, shape):
     x, g = operands(name, shape)

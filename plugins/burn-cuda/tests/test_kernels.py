@@ -326,6 +326,6 @@ def test_all_dtypes_have_a_name_in_the_kernels():
     assert {dtype.name for dtype in STORED} == set(C_TYPES)
 
 
-@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.together("name", SOURCES)
 def test_a_kernel_compiles(name):
     assert nvrtc.errors(SOURCES[name]) == ""
