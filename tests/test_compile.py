@@ -9,7 +9,6 @@ import math
 import multiprocessing
 import pickle
 import threading
-import time
 import warnings
 import weakref
 from collections import OrderedDict
@@ -638,50 +637,110 @@ def test_threads_call_a_function_at_once():
     assert step.programs == 3
 
 
-def test_other_threads_wait_for_a_trace():
-    weight = tensor(2.0)
-    started, go_on = threading.Event(), threading.Event()
+TRACES = {
+    "compile": burn.compile,
+    "trace": lambda function: functools.partial(burn.ir.trace, function),
+    "eval_shape": lambda function: functools.partial(burn.eval_shape, function),
+}
 
-    def slow(x):
+
+@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("kind", ["plain", "view", "leaf"])
+def test_other_threads_see_no_trace(name, kind):
+    weight = tensor(2.0, 3.0)
+    if kind == "view":
+        weight = tensor(2.0, 0.0, 3.0)[::2]
+    if kind == "leaf":
+        weight = tensor(2.0, 3.0).to_device(CPU.autodiff()).require_grad()
+    shifted, counted = compiled(lambda x: x + weight)
+    uses = {
+        "tolist": lambda: weight.tolist(),
+        "numpy": lambda: weight.detach().numpy().tolist(),
+        "repr": lambda: repr(weight),
+        "bool": lambda: bool(weight.sum() > 1.0),
+        "attributes": lambda: (weight.shape, weight.dtype, weight.device, weight.is_require_grad),
+        "class": lambda: (isinstance(weight, burn.Tensor), weight.__class__),
+        "add": lambda: (weight + 1.0).tolist(),
+        "both": lambda: burn.stack([weight, weight]).tolist(),
+        "views": lambda: (weight[0].item(), weight.reshape((2, 1)).tolist()),
+        "dlpack": lambda: np.from_dlpack(weight.detach()).tolist(),
+        "pickle": lambda: pickle.loads(pickle.dumps(weight)).tolist(),
+        "copy": lambda: copy.copy(weight).tolist(),
+        "to_device": lambda: weight.to_device(CPU.autodiff()).tolist(),
+        "compiled": lambda: shifted(tensor(1.0)).tolist(),
+    }
+    expected = {key: use() for key, use in uses.items()}
+    found = []
+
+    def function(x):
         y = x * weight
-        started.set()
-        assert go_on.wait(60.0)
-        return y
+        part = weight[0]
+        with ThreadPoolExecutor(1) as pool:
+            found.append({key: pool.submit(use).result(60.0) for key, use in uses.items()})
+        return burn.sum(y.detach()) + part.detach()
 
-    fast, _ = compiled(lambda x: x + weight)
-    assert fast(tensor(1.0)).tolist() == [3.0]
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(burn.compile(slow), tensor(1.0))
-        assert started.wait(60.0)
-        second = pool.submit(fast, tensor(1.0))
-        assert not second.done()
-        go_on.set()
-        assert first.result(60.0).tolist() == [2.0]
-        assert second.result(60.0).tolist() == [3.0]
-
-
-def test_a_call_waits_for_a_trace_of_another_thread():
-    weight = tensor(2.0)
-    started, go_on = threading.Event(), threading.Event()
-
-    def slow(x):
-        y = x * weight
-        started.set()
-        assert go_on.wait(60.0)
-        return y
-
-    step, counted = compiled(lambda x: x + weight)
-    step(tensor(1.0))
-    with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(burn.ir.trace, slow, tensor(1.0))
-        assert started.wait(60.0)
-        second = pool.submit(step, tensor(1.0))
-        time.sleep(0.05)
-        assert not second.done()
-        go_on.set()
-        assert second.result(60.0).tolist() == [3.0]
-        assert first.result(60.0)(tensor(1.0)).tolist() == [2.0]
+    TRACES[name](function)(tensor(1.0))
+    assert found[0] == expected
     assert counted.count == 1
+    assert type(weight) is burn.Tensor
+
+
+def test_writes_of_other_threads_go_on_while_a_function_is_traced():
+    weight, other = tensor(2.0, 3.0), tensor(5.0)
+    view = weight[1:]
+
+    def write():
+        weight[0] = 7.0
+        view[...] = 8.0
+        other.__iadd__(1.0)
+        return weight.tolist()
+
+    def function(x):
+        inner = weight[:1]
+        y = x * weight + other
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(write).result(60.0) == [7.0, 8.0]
+        other[...] = other * 2.0
+        return y, inner * 1.0, inner + weight
+
+    results = [one.tolist() for one in burn.compile(function)(tensor(1.0))]
+    assert results == [[13.0, 14.0], [7.0], [14.0, 15.0]]
+    assert weight.tolist() == [7.0, 8.0]
+    assert view.tolist() == [8.0]
+    assert other.tolist() == [12.0]
+
+
+def test_traces_of_two_threads_share_a_tensor():
+    weight = tensor(2.0)
+    barrier = threading.Barrier(2)
+
+    def function(x):
+        view = weight[...]
+        y = x * view
+        barrier.wait(60.0)
+        weight[...] = y + 1.0
+        barrier.wait(60.0)
+        return weight * view
+
+    with ThreadPoolExecutor(2) as pool:
+        traces = [pool.submit(burn.ir.trace, function, tensor(1.0)) for _ in range(2)]
+        programs = [one.result(60.0) for one in traces]
+    assert weight.tolist() == [2.0]
+    assert programs[0](tensor(1.0)).tolist() == [9.0]
+    assert programs[1](tensor(1.0)).tolist() == [16.0]
+
+
+def test_a_trace_that_fails_leaves_tensors_alone():
+    weight = tensor(2.0)
+
+    def function(x):
+        y = burn.cond(x > 0.0, lambda one: one * weight, lambda one: one - weight, x * weight)
+        return bool(y > 0.0)
+
+    with pytest.raises(burn.errors.TraceError):
+        burn.compile(function)(tensor(1.0)[0])
+    assert type(weight) is burn.Tensor
+    assert weight.tolist() == [2.0]
 
 
 def test_many_calls_leave_nothing_behind(many):

@@ -87,15 +87,24 @@ class Trace(Protocol):
         Whether `watch` is possible: in a trace that compiles, and within one.
     body : str
         The control flow of which a body is called, such as ``scan``; empty in other traces.
+    outer : Trace or None
+        The trace around it.
+    stand_ins : burn.transforms._stand_ins.StandIns
+        What the tensors from outside are in it.
     """
 
     recorder: Any
     compiles: bool
     watches: bool
     body: str
+    outer: Trace | None
+    stand_ins: Any
 
     def join(self, x: Any) -> bool:
         """Make a tensor from outside an input of the trace; False if it is of the trace already."""
+
+    def owns(self, x: Any) -> bool:
+        """Whether a tensor that is traced belongs to this trace, or to one around it."""
 
     def host_number(self, read: Callable[[], Any], kind: type[int | float]) -> Any:
         """A number that each call of a compiled function reads; TraceError in other traces."""
@@ -113,12 +122,8 @@ before_compilation: Final[list[Callable[[], None]]] = []
 watches: Final[list[Callable[[object], Callable[[], object] | None]]] = []
 """Functions that return, for an object which a compiled function uses, what `Trace.watch` takes."""
 
-trace_counts: Final = [0, 0]
-"""The traces that run now in all threads, and how often one has begun or ended.
-
-What reads several tensors without a lock reads these before and after it: while a trace runs, or
-begins or ends, tensors may show what the trace has for them.
-"""
+trace_counts: Final = [0]
+"""The number of traces that run now, in all threads: a list, which is read at once."""
 
 _count_lock = threading.Lock()
 
@@ -157,7 +162,6 @@ def count_traces(change: int) -> None:
     """Count a trace that begins, 1, or ends, -1."""
     with _count_lock:
         trace_counts[0] += change
-        trace_counts[1] += 1
 
 
 @contextlib.contextmanager

@@ -64,7 +64,7 @@ def _collect(row: list[Any] | tuple[Any, ...], found: Elements, depth: int) -> N
             f"sequences are nested more than {_MAX_DEPTH} deep",
             hint="A list may not contain itself",
         )
-    # Rows have many elements of few types.
+    # Rows have many elements of few types. Tensors in a trace have another `__class__`.
     types = set(map(type, row))
     found.numbers.update(types & _NUMBERS)
     others = types - _NUMBERS
@@ -78,7 +78,7 @@ def _collect(row: list[Any] | tuple[Any, ...], found: Elements, depth: int) -> N
     for one in row:
         if isinstance(one, (list, tuple)):
             _collect(one, found, depth + 1)
-        elif one.__class__ in others:
+        elif type(one) in others:
             found.arrays.append(one)
 
 

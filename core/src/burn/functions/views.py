@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import ref
 
 from burn.autodiff import Capture, is_wrapped, recording
+from burn.devices import running_trace, trace_counts
 from burn.dispatch import (
     DispatchTensor,
     call_of,
@@ -230,7 +231,14 @@ def root_of(x: Tensor) -> Tensor:
 
 def _live_views(root: Tensor) -> list[Tensor]:
     views = [] if root.link is None else list(root.link)
-    return [one for one in [view() for view in views] if one is not None]
+    found = [one for one in [view() for view in views] if one is not None]
+    return [one for one in found if _is_seen(one)] if trace_counts[0] else found
+
+
+def _is_seen(view: Tensor) -> bool:
+    """Whether a view is of no trace, or of the one that runs in this thread."""
+    trace = running_trace()
+    return not view.tensor_type.device.is_traced or (trace is not None and trace.owns(view))
 
 
 def _steps_of(link: Link | None) -> list[Step]:

@@ -178,7 +178,7 @@ class _Tracing(Tracing):
         super().__init__(operation, takes_tracked=True)
         self.body = operation
         self.recorder = Recorder(
-            None if self._outer is None else self._outer.recorder.scalars,
+            None if self.outer is None else self.outer.recorder.scalars,
             is_differentiated=recording.get() is not False,
         )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from burn.autodiff import custom_node, recording
 from burn.compiler import compiled
-from burn.devices import Device, trace_counts, transforms
+from burn.devices import Device, running_trace, trace_counts, transforms
 from burn.devices.default import chosen
 from burn.devices.transfer import fail
 from burn.dispatch import DispatchTensor
@@ -25,7 +25,7 @@ from burn.quant_scheme import QuantScheme
 from burn.transforms._code import Code, Given
 from burn.transforms._donation import Donors, with_donations
 from burn.transforms._parts import scheme_of
-from burn.transforms.compilation import BUSY
+from burn.transforms.compilation import Miss
 
 if TYPE_CHECKING:
     from burn.devices import TensorType
@@ -39,6 +39,8 @@ __all__ = ["Entry"]
 
 _FILE: Final = "<burn.compile>"
 """File name of the generated functions."""
+
+_TRACED: Final = Miss("the trace around it")
 
 
 class Entry:
@@ -86,11 +88,11 @@ class Entry:
             "recording": recording.get,
             "chosen": chosen,
             "counts": trace_counts,
-            "busy": BUSY,
+            "running_trace": running_trace,
+            "traced": _TRACED,
         }
         checks, code.lines = code.lines, []
-        code.lines.append("if counts[0]: return busy")
-        code.lines.append("count = counts[1]")
+        code.lines.append("if counts[0] and running_trace() is not None: return traced")
         code.unless("not transforms()", "the transforms around it")
         code.unless(f"recording() is {recording.get()}", "burn.no_grad()")
         if recorded.asks_for_default:
@@ -191,14 +193,13 @@ class Entry:
         inputs = [*[one.value for one in recorded.given], *recorded.numbers]
         read = f"before = given = ({''.join([f'{one}, ' for one in inputs])})"
         shared = self._check_links(recorded, code)
-        busy = "if counts[1] != count: return busy"
         if self._traced.donated:
             donors = Donors(self._traced, recorded.given, device, code)
             names["run"] = donors.watched(self.executable.run)
-            code.lines += [*donors.check(shared), read, busy]
+            code.lines += [*donors.check(shared), read]
             code.lines.append("if copies: given = with_copies(given, copies)")
         else:
-            code.lines += [*shared, read, busy]
+            code.lines += [*shared, read]
         draw = recorded.graph.draw
         if draw is None:
             names["draw"] = (0, 0)

@@ -8,7 +8,6 @@ import inspect
 import os
 import sys
 import threading
-import time
 import types
 import warnings
 from collections import Counter
@@ -32,19 +31,16 @@ if TYPE_CHECKING:
     from burn.transforms._compiling import Recorded
     from burn.transforms._entry import Entry
 
-__all__ = ["BUSY", "Compiled", "Miss", "compile"]
+__all__ = ["Compiled", "Miss", "compile"]
 
 _MAX_ENTRIES: Final = 64
 """Number of signatures for which a function is kept compiled."""
-
-_PAUSE: Final = 0.001
-"""Seconds between two looks whether another thread has traced its function."""
 
 _MANY: Final = 8
 """Number of compilations of one function after which a warning says what changes."""
 
 _tracing = threading.RLock()
-"""Held while a function is traced: tensors from outside have no values then."""
+"""Held while a function is traced and compiled."""
 
 _all: Final[WeakSet[Compiled]] = WeakSet()
 
@@ -228,9 +224,6 @@ class Compiled:
             return self._function(*args, **keywords)
         with _tracing:
             result = self._found(args, keywords)  # another thread may have compiled it meanwhile
-            while result is BUSY:
-                time.sleep(_PAUSE)
-                result = self._found(args, keywords)
             if result.__class__ is not Miss:
                 return result
             before = self._entries[0] if self._entries else None
@@ -251,15 +244,18 @@ class Compiled:
             result = entry.call(args, keywords)
             if result.__class__ is not Miss:
                 self._use(entry)
-            if result.__class__ is not Miss or result is BUSY:
                 break
         return result
 
     def _use(self, entry: Entry) -> None:
-        """Make an entry the first that is tried."""
-        with _tracing:
+        """Make an entry the first that is tried, unless another thread makes one now."""
+        if not _tracing.acquire(blocking=False):
+            return  # the order is a matter of time alone
+        try:
             self._entries = [entry, *[one for one in self._entries if one is not entry]]
             self._last = entry.call
+        finally:
+            _tracing.release()
 
     def _compiled(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Entry | None:
         """The entry of a call; None where compilation is switched off for the device."""
@@ -459,9 +455,6 @@ def _nothing(args: Any, keywords: Any) -> Any:
 
 
 _NOT_COMPILED: Final = Miss("it is not compiled yet")
-
-BUSY: Final = Miss("another thread traces a function")
-"""What a generated function returns while tensors may show what a trace has for them."""
 
 
 def _is_off(args: Any, keywords: Any) -> bool:

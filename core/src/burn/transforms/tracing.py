@@ -40,6 +40,7 @@ from burn.transforms._parts import (
     router_tensor,
     scheme_of,
 )
+from burn.transforms._stand_ins import StandIns
 from burn.transforms.program import Program
 from burn.tree import Structure, flatten, paths, unflatten
 
@@ -169,6 +170,10 @@ class Tracing:
         Whether that is so of this trace, or of one around it.
     body : str
         The control flow of which a body is called; empty in other traces.
+    outer : Trace or None
+        The trace around it.
+    stand_ins : StandIns
+        What the tensors from outside are in it.
     watched : list of (callable, object)
         What the program holds for: as long as each function returns that value.
     """
@@ -183,8 +188,9 @@ class Tracing:
         self._leaves: dict[Node, Leaf] = {}
         self._operation = operation
         self._takes_tracked = takes_tracked
-        self._outer: Any = running_trace()
-        self.watches: bool = compiles or (self._outer is not None and self._outer.watches)
+        self.outer: Any = running_trace()
+        self.stand_ins = StandIns()
+        self.watches: bool = compiles or (self.outer is not None and self.outer.watches)
         self.body = ""
 
     def join(self, x: Tensor) -> bool:
@@ -192,19 +198,20 @@ class Tracing:
 
         A tensor of the trace around this one is from outside too.
         """
-        if x.tensor_type.device.is_traced and not self._is_of_outer(x):
+        if x.tensor_type.device.is_traced and (self.outer is None or not self.outer.owns(x)):
             return False
         primitive, tensor_type = self.stand_in(x)
         self.captured.append(Captured(x, x.primitive, x.tensor_type, primitive))
-        _set(x, primitive, tensor_type)
+        self.stand_ins.add(x, primitive, tensor_type)
         return True
 
-    def _is_of_outer(self, x: Tensor) -> bool:
+    def owns(self, x: Tensor) -> bool:
+        """Whether a tensor that is traced belongs to this trace, or to one around it."""
         recorder = router_tensor(x.primitive).client
-        outer = self._outer
-        while outer is not None and outer.recorder is not recorder:
-            outer = outer._outer
-        return outer is not None
+        trace: Any = self
+        while trace is not None and trace.recorder is not recorder:
+            trace = trace.outer
+        return trace is not None
 
     def host_number(self, read: Callable[[], Scalar], kind: type[int | float]) -> ScalarIr:
         """A number of a Python object, which each call of the compiled function reads anew.
@@ -250,7 +257,7 @@ class Tracing:
             In a program of `burn.ir.trace`, which has no Python objects.
         """
         if self.watches and not self.compiles:
-            self._outer.watch(read)
+            self.outer.watch(read)
             return
         self._check_compiles()
         if not any(one == read for one, _ in self.watched):
@@ -283,16 +290,15 @@ class Tracing:
 
     def __enter__(self) -> None:
         count_traces(1)
-        if self._outer is not None:
-            self._outer.recorder.is_open = False
+        if self.outer is not None:
+            self.outer.recorder.is_open = False
 
     def __exit__(self, *exception: object) -> None:
-        """Give all tensors from outside their values back."""
+        """Let all tensors from outside show what they hold."""
         self.recorder.is_open = False
-        if self._outer is not None:
-            self._outer.recorder.is_open = True
-        for one in self.captured:
-            _set(one.tensor, one.primitive, one.tensor_type)
+        if self.outer is not None:
+            self.outer.recorder.is_open = True
+        self.stand_ins.clear()
         count_traces(-1)
 
     def stand_in(self, x: Tensor | TensorSpec) -> tuple[Primitive, TensorType]:
@@ -334,10 +340,6 @@ def _same_leaf(leaf: AutodiffTensor, traced: AutodiffTensor) -> AutodiffTensor:
     return traced
 
 
-def _set(x: Tensor, primitive: Primitive, tensor_type: TensorType) -> None:
-    x.primitive, x.tensor_type = primitive, tensor_type
-
-
 def trace(function: Callable[..., Any], /, *examples: Any) -> Program:
     """What a function computes, as a program: nothing is executed.
 
@@ -367,8 +369,7 @@ def trace(function: Callable[..., Any], /, *examples: Any) -> Program:
 
     Notes
     -----
-    A tensor from outside shows no values until `trace` returns, so other threads may not use it
-    meanwhile. A result is tracked by the leaves among the inputs, as that of the function is, but
+    A result is tracked by the leaves among the inputs, as that of the function is, but
     not if the function has taken their gradients itself. The function runs once here: what it does
     beside computing with tensors, a program does not repeat. A view that it returns is independent.
     A quantized tensor is several tensors of the graph: its codes, its scales and, in two levels,
