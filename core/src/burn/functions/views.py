@@ -12,7 +12,7 @@ computed again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import ref
 
@@ -40,12 +40,14 @@ if TYPE_CHECKING:
 __all__ = [
     "Step",
     "assign_slice",
+    "base_of",
     "has_views",
     "independent",
     "is_view",
     "is_view_of",
     "rebind",
     "root_of",
+    "view_by",
     "viewing",
     "write",
 ]
@@ -113,6 +115,19 @@ _VIEW_OPS: Final = {
 def viewing(name: str) -> Callable[..., Tensor]:
     """Function of a tensor and values of attributes that makes a view of it by an op."""
     return _VIEW_OPS[name]
+
+
+def view_by(x: Tensor, steps: Sequence[Step], *, is_tracked: bool = True) -> Tensor:
+    """The view of a tensor that ops make, one after the other; no gradient if it is untracked."""
+    if not is_tracked:
+        token = recording.set(False)
+        try:
+            return view_by(x, steps)
+        finally:
+            recording.reset(token)
+    for name, values in steps:
+        x = _VIEW_OPS[name](x, *values)
+    return x
 
 
 def independent(x: Tensor) -> Tensor:
@@ -227,6 +242,16 @@ def _origin(x: DispatchTensor) -> tuple[Any, Link | None]:
 def root_of(x: Tensor) -> Tensor:
     """The tensor whose elements a tensor has: itself if it is no view."""
     return _origin(x)[0]  # type: ignore[no-any-return]  # a tensor of the class of `x`
+
+
+def base_of(x: Tensor, others: Iterable[Tensor] = ()) -> tuple[Tensor, tuple[Step, ...]]:
+    """The root of a view, or the nearest of other views that it was made of, and the ops since."""
+    links = {id(one.link): one for one in others if is_view(one)}
+    steps, link = [], x.link
+    while link is not None and id(link) not in links:
+        _, link, name, values = link
+        steps.append((name, values))
+    return root_of(x) if link is None else links[id(link)], tuple(steps[::-1])
 
 
 def _live_views(root: Tensor) -> list[Tensor]:

@@ -26,7 +26,7 @@ from burn.transforms._checks import Check
 from burn.transforms._code import Code, Given
 from burn.transforms._parts import ir_of
 from burn.transforms._reads import reads_of
-from burn.transforms._results import Output, Results, rebound_of
+from burn.transforms._results import Output, Results, View, rebound_of
 from burn.transforms._signature import Signature, state_of
 from burn.transforms._way_back import Backward, way_back
 from burn.transforms.tracing import Tracing
@@ -164,6 +164,8 @@ class Recorded:
         How the generated function gets the numbers that are inputs, after the tensors.
     outputs : list of Output
         The outputs that are results, or are rebound.
+    views : list of View
+        The results that share elements with other tensors.
     rebound : list of (int, int)
         Indices of an input, and of the output that it is rebound to.
     result : str
@@ -189,6 +191,7 @@ class Recorded:
     given: list[Given]
     numbers: list[str]
     outputs: list[Output]
+    views: list[View]
     rebound: list[tuple[int, int]]
     result: str
     result_count: int
@@ -276,10 +279,10 @@ def _recorded(
         _check_unchanged(name, made, before)
     captured = _captured(trace, code, moving)
     moved = {id(one.stand_in): one.variable for one in captured if one.is_argument}
-    results = Results(trace, code, signature.stand_ins | moved)
-    expression = results.expression(result, "the result")
-    count = len(results.outputs)
     given = [*signature.given, *captured]
+    results = Results(trace, code, signature.stand_ins | moved, given)
+    expression = results.result(result)
+    count = len(results.outputs)
     rebound = []
     for index, value in rebound_of(given):
         rebound.append((index, results.add_rebound(value)))
@@ -319,6 +322,7 @@ def _recorded(
         given,
         [expression for _, expression in numbers],
         results.outputs,
+        results.views,
         rebound,
         expression,
         count,

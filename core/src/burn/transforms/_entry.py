@@ -6,8 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.autodiff import custom_node, recording
-from burn.compiler import compiled
+from burn.autodiff import recording
 from burn.devices import Device, running_trace, trace_counts, transforms
 from burn.devices.default import chosen
 from burn.devices.transfer import fail
@@ -15,21 +14,20 @@ from burn.dispatch import DispatchTensor
 from burn.errors import ArgumentError
 from burn.functions.assignment import assign
 from burn.functions.common import dispatch
-from burn.functions.views import has_views, rebind, root_of
+from burn.functions.views import is_view, rebind, root_of, view_by
 from burn.generator import reserve
 from burn.ir import Execution, GraphIr
-from burn.locks import new_lock
 from burn.ops.quantized_primitive import of_parts
 from burn.ops.quiet import is_busy
 from burn.quant_scheme import QuantScheme
 from burn.transforms._code import Code, Given
 from burn.transforms._donation import Donors, with_donations
 from burn.transforms._parts import scheme_of
+from burn.transforms._way_back import Pull, made_ready, track
 from burn.transforms.compilation import Miss
 
 if TYPE_CHECKING:
     from burn.devices import TensorType
-    from burn.ops import OpTable
     from burn.tensor.tensor import Tensor
     from burn.transforms._compiling import Recorded
     from burn.transforms._results import Output
@@ -73,7 +71,7 @@ class Entry:
         self._lock = lock
         self.executable: Any = None
         if recorded.device is not None:
-            self.executable = _made_ready(self._traced, recorded.device)
+            self.executable = made_ready(self._traced, recorded.device)
         self.call: Callable[[Any, Any], Any] = self._generated(recorded)
 
     @property
@@ -154,14 +152,17 @@ class Entry:
                 condition = " and ".join([f"{one} is not {target.variable}" for one in others])
                 code.unless(condition, "which arguments are one tensor")
             code.names["check_views"] = _check_views
+            users = [one.variable for one in recorded.given if one.is_first]
             code.lines.append(
-                f"if {target.variable}.link: check_views({target.variable}, {target.name!r})"
+                f"if {target.variable}.link: check_views({target.variable}, {target.name!r}, "
+                f"({''.join([f'{one}, ' for one in users])}))"
             )
 
     def _body(self, recorded: Recorded, code: Code) -> list[str]:
         """The lines that read what is from outside, run the program and rebind."""
         checks, code.lines = code.lines, [*recorded.checks]
-        if recorded.device is not None:
+        graph = recorded.graph
+        if recorded.device is not None and (graph.outputs or graph.draw or self.graph.operations):
             self._run(recorded, recorded.device, code)
         self._rebind(recorded, code)
         for effect in recorded.effects:
@@ -220,7 +221,7 @@ class Entry:
 
     def _track(self, recorded: Recorded, backward: Backward, device: Device, code: Code) -> None:
         """The line that makes tracked outputs."""
-        code.names["track"] = functools.partial(_track, _Pull(recorded, backward, device))
+        code.names["track"] = functools.partial(track, Pull(recorded, backward, device))
         nodes = [f"{recorded.given[index].variable}.primitive.node" for index in backward.sources]
         saved = [
             f"before[{index}]" if kind == "input" else f"o{index}" for kind, index in backward.saved
@@ -277,6 +278,13 @@ class Entry:
                 f"r{index} = new(Tensor); r{index}.primitive = {_primitive(output, index, code)}; "
                 f"r{index}.tensor_type = {kind}; r{index}.link = None"
             )
+        for view in recorded.views:
+            made = view.base
+            if view.steps:
+                names["view_by"] = view_by
+                made += f", {code.constant(view.steps)}, is_tracked={view.is_tracked}"
+                made = f"view_by({made})"
+            code.lines.append(f"{view.variable} = {made}")
 
     def _recover(
         self,
@@ -322,65 +330,9 @@ def _primitive(output: Output, index: int, code: Code) -> str:
     return f"of_parts([{parts}], {code.constant(scheme)})"
 
 
-def _made_ready(graph: GraphIr, device: Device) -> Any:
-    try:
-        return compiled(graph, device.ops)
-    except Exception as error:  # noqa: BLE001 — of whatever library is underneath
-        return fail(device, error, "compile")
-
-
-class _Pull:
-    """Gradients of the inputs of a program for gradients of its outputs."""
-
-    def __init__(self, recorded: Recorded, backward: Backward, device: Device) -> None:
-        self._backward = backward
-        self._device = device
-        self._executable: Any = None
-        self._lock = new_lock()
-        types = [recorded.outputs[index].tensor_type for index in backward.outputs]
-        shapes = [recorded.graph.outputs[index].shape for index in backward.outputs]
-        self.outputs = list(zip(shapes, types, strict=True))
-        self.tensor_class = types[0].device.backend.tensor_type
-
-    def __call__(
-        self,
-        saved: Sequence[Any],
-        numbers: Sequence[Any],
-        draw: tuple[int, int],
-        ops: OpTable,
-        cotangents: Sequence[Any],
-    ) -> Sequence[Any]:
-        with self._lock:
-            if self._executable is None:
-                self._executable = _made_ready(self._backward.graph, self._device)
-        given = [
-            ops.full(shape=shape, fill_value=0.0, dtype=tensor_type.dtype) if one is None else one
-            for one, (shape, tensor_type) in zip(cotangents, self.outputs, strict=True)
-        ]
-        run = self._executable.run
-        if ops is not self._device.ops:  # that of a transform
-            run = Execution(self._backward.graph, ops).run
-        return run((*saved, *given, *numbers), draw)  # type: ignore[no-any-return]  # of primitives
-
-
-def _track(
-    pull: _Pull,
-    nodes: Sequence[Any],
-    outputs: Sequence[Any],
-    saved: Sequence[Any],
-    numbers: Sequence[Any],
-    draw: tuple[int, int],
-) -> Sequence[Any]:
-    """Tracked tensors of one node, whose gradient a program computes."""
-    vjp = functools.partial(pull, saved, numbers, draw)
-    return custom_node(
-        pull.tensor_class, nodes, outputs, vjp, pull._device.ops, "a compiled function"
-    )
-
-
-def _check_views(x: Tensor, name: str) -> None:
-    """Raise ArgumentError if a tensor that a function writes to has live views, or is a view."""
-    if has_views(x):
+def _check_views(x: Tensor, name: str, users: Sequence[Tensor]) -> None:
+    """Raise ArgumentError if a tensor that a function writes to is a view, or if one is used."""
+    if any(is_view(one) and root_of(one) is root_of(x) for one in users):
         raise ArgumentError(
             f"the function writes to {name}, which shares elements with another tensor",
             hint="Pass a copy: x.astype(x.dtype, copy=True)",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from burn.devices import Device, TensorType
 from burn.errors import TraceError
 from burn.functions.common import dispatch
-from burn.functions.views import root_of
+from burn.functions.views import Step, base_of, is_view, root_of
 from burn.ir import ScalarIr
 from burn.transforms._arguments import is_tensor
 from burn.transforms._code import Code, Given, one_level
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
     from burn.transforms.tracing import Tracing
 
-__all__ = ["Output", "Results", "rebound_of"]
+__all__ = ["Output", "Results", "View", "rebound_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,28 @@ class Output:
     is_first: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class View:
+    """A result that shares elements with another tensor.
+
+    Attributes
+    ----------
+    variable : str
+        The name of the result in the generated function.
+    base : str
+        The name of the tensor that it is a view of.
+    steps : tuple of Step
+        The ops that lead to it; none if it is `base` itself.
+    is_tracked : bool
+        Whether its gradient goes on to a tracked `base`.
+    """
+
+    variable: str
+    base: str
+    steps: tuple[Step, ...]
+    is_tracked: bool
+
+
 class Results:
     """What a function returns, and what it rebinds.
 
@@ -56,15 +78,30 @@ class Results:
         The outputs of the program.
     primitives : list of primitive
         Each in the trace.
+    views : list of View
+        The results that are made of outputs and other tensors after the program ran.
     """
 
-    def __init__(self, trace: Tracing, code: Code, known: Mapping[int, str]) -> None:
+    def __init__(
+        self, trace: Tracing, code: Code, known: Mapping[int, str], given: Sequence[Given]
+    ) -> None:
         self.outputs: list[Output] = []
         self.primitives: list[Any] = []
+        self.views: list[View] = []
         self._trace = trace
         self._code = code
         self._known = dict(known)
         self._captured = {id(one.tensor) for one in trace.captured}
+        self._given = [one.stand_in for one in given]
+        self._variables = {id(one.stand_in): one.variable for one in given}
+        self._made: dict[int, list[tuple[str, Tensor]]] = {}
+
+    def result(self, value: Any) -> str:
+        """How the generated function makes the result; adds its outputs and views."""
+        expression = self.expression(value, "the result")
+        for views in self._made.values():
+            self._share(views)
+        return expression
 
     def expression(self, value: Any, name: str) -> str:
         """How the generated function makes a part of the result."""
@@ -114,6 +151,39 @@ class Results:
     def _tensor(self, x: Tensor) -> str:
         if id(x) in self._captured or not x.tensor_type.device.is_traced:
             return self._code.constant(x, "c")
+        if is_view(x) and not dispatch.is_require_grad(x):
+            return self._view(x)
+        return self._output(x)
+
+    def _view(self, x: Tensor) -> str:
+        """The name of a result that is a view: of a tensor from outside, or of one made inside."""
+        name = self._known[id(x)] = self._code.new("v")
+        base, steps = base_of(x, self._given)
+        variable = self._variables.get(id(base))
+        if variable is None:
+            self._made.setdefault(id(base), []).append((name, x))
+        else:
+            self._add_view(name, x, base, variable, steps)
+        return name
+
+    def _share(self, views: Sequence[tuple[str, Tensor]]) -> None:
+        """Add the views of a tensor that was made inside, and that tensor where it is seen."""
+        name, x = views[0]
+        root = root_of(x)
+        if len(views) == 1 and id(root) not in self._known:
+            self.views.append(View(name, self._output(x), (), is_tracked=True))
+            return
+        variable = self._known.get(id(root)) or self._tensor(root)
+        for name, x in views:
+            self._add_view(name, x, root, variable, base_of(x)[1])
+
+    def _add_view(
+        self, name: str, x: Tensor, base: Tensor, variable: str, steps: tuple[Step, ...]
+    ) -> None:
+        is_tracked = dispatch.is_tracked(x) or not dispatch.is_tracked(base)
+        self.views.append(View(name, variable, steps, is_tracked))
+
+    def _output(self, x: Tensor) -> str:
         is_leaf = dispatch.is_require_grad(x) and not self._trace.is_leaf_from_outside(x)
         is_tracked = self._trace.tracks(x) and not is_leaf
         index = self._add(x, is_leaf=is_leaf, is_tracked=is_tracked)

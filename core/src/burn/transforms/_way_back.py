@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from burn.autodiff import AutodiffTensor, backward_all
-from burn.ir import GraphIr, ScalarIr, TensorIr, with_last_uses
+from burn.autodiff import AutodiffTensor, backward_all, custom_node
+from burn.compiler import compiled
+from burn.devices import Device
+from burn.devices.transfer import fail
+from burn.ir import Execution, GraphIr, ScalarIr, TensorIr, with_last_uses
+from burn.locks import new_lock
 from burn.transforms._parts import ir_of
 
 if TYPE_CHECKING:
     from burn.autodiff import Node
+    from burn.ops import OpTable
     from burn.transforms._code import Given
+    from burn.transforms._compiling import Recorded
     from burn.transforms.tracing import Tracing
 
-__all__ = ["Backward", "way_back"]
+__all__ = ["Backward", "Pull", "made_ready", "track", "way_back"]
 
 
 @dataclass(slots=True)
@@ -118,3 +125,60 @@ def _scalars(operations: Sequence[Any]) -> set[int]:
         for value in getattr(one, "attributes", {}).values()
         if value.__class__ is ScalarIr
     }
+
+
+def made_ready(graph: GraphIr, device: Device) -> Any:
+    """The executable of a program; what the library raises is an error of the device."""
+    try:
+        return compiled(graph, device.ops)
+    except Exception as error:  # noqa: BLE001 — of whatever library is underneath
+        return fail(device, error, "compile")
+
+
+class Pull:
+    """Gradients of the inputs of a program for gradients of its outputs."""
+
+    def __init__(self, recorded: Recorded, backward: Backward, device: Device) -> None:
+        self._backward = backward
+        self.device = device
+        self._executable: Any = None
+        self._lock = new_lock()
+        types = [recorded.outputs[index].tensor_type for index in backward.outputs]
+        shapes = [recorded.graph.outputs[index].shape for index in backward.outputs]
+        self.outputs = list(zip(shapes, types, strict=True))
+        self.tensor_class = types[0].device.backend.tensor_type
+
+    def __call__(
+        self,
+        saved: Sequence[Any],
+        numbers: Sequence[Any],
+        draw: tuple[int, int],
+        ops: OpTable,
+        cotangents: Sequence[Any],
+    ) -> Sequence[Any]:
+        with self._lock:
+            if self._executable is None:
+                self._executable = made_ready(self._backward.graph, self.device)
+        given = [
+            ops.full(shape=shape, fill_value=0.0, dtype=tensor_type.dtype) if one is None else one
+            for one, (shape, tensor_type) in zip(cotangents, self.outputs, strict=True)
+        ]
+        run = self._executable.run
+        if ops is not self.device.ops:  # that of a transform
+            run = Execution(self._backward.graph, ops).run
+        return run((*saved, *given, *numbers), draw)  # type: ignore[no-any-return]  # of primitives
+
+
+def track(
+    pull: Pull,
+    nodes: Sequence[Any],
+    outputs: Sequence[Any],
+    saved: Sequence[Any],
+    numbers: Sequence[Any],
+    draw: tuple[int, int],
+) -> Sequence[Any]:
+    """Tracked tensors of one node, whose gradient a program computes."""
+    vjp = functools.partial(pull, saved, numbers, draw)
+    return custom_node(
+        pull.tensor_class, nodes, outputs, vjp, pull.device.ops, "a compiled function"
+    )

@@ -348,14 +348,17 @@ class Compiled:
                         operation="compile",
                     )
                 wanted.add(one)
-        returned = builtins.compile(recorded.result, "<burn.compile>", "eval").co_names
+        returned = {
+            *builtins.compile(recorded.result, "<burn.compile>", "eval").co_names,
+            *[one.base for one in recorded.views],
+        }
         return [
             one
             for one in recorded.given
             if one.is_argument
             and one.is_first
             and argument_of(one.name) in wanted
-            and one.variable not in returned  # the caller gets it back
+            and one.variable not in returned  # the caller gets it back, or a view of it
         ]
 
     def _warn(

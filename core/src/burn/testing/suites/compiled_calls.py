@@ -121,6 +121,25 @@ def captured_tensors(device: Device) -> None:
         _expect_near(f"with tensor {number}", program(x), x.numpy() * -number + 1.0)
 
 
+@_calls.check("results that are views share elements with an argument and with each other")
+def views(device: Device) -> None:
+    """As those of the function do: a write to one of them changes the others."""
+
+    def parts(x: Any) -> Any:
+        made = x * 2.0
+        return x[0], burn.flip(made), made[1]
+
+    program = _ready(parts, _numbers(device, 2, 3))
+    for number in range(_ROUNDS):
+        x, expected = _numbers(device, 2, 3), typical(float32, 2, 3)
+        first, flipped, row = program(x)
+        made = expected * 2.0
+        first[...], row[...] = float(number), float(-number)
+        expected[0], made[1] = float(number), float(-number)
+        _expect_near(f"the argument after call {number}", x, expected)
+        _expect_near(f"a view of what call {number} made", flipped, made[::-1, ::-1])
+
+
 @_calls.check("results stay as later calls are made")
 def results_stay(device: Device) -> None:
     """Also where the arguments are gone, and what they held is used again."""
