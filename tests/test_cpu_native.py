@@ -1,6 +1,7 @@
 """Native code of burn-cpu: its kernels against the specification in NumPy, and whole programs."""
 
 import ctypes
+import gc
 import itertools
 import os
 import subprocess
@@ -8,6 +9,8 @@ import sys
 import textwrap
 import threading
 import warnings
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -19,7 +22,7 @@ from burn.kernels import Apply, Index, Kernel, Literal, Load, Reduce, Scalar, St
 from burn.kernels.functions import FUNCTIONS
 from burn.nn import functional as F
 from burn.plugin_api import packed
-from burn_cpu import compilation, products
+from burn_cpu import compilation, products, workspaces
 from burn_cpu.native import machine
 from kernel_reference import run_kernel
 
@@ -414,3 +417,41 @@ def test_a_second_thread_waits_its_turn():
     for one in threads:
         one.join()
     assert not failures
+
+
+def test_programs_share_a_workspace(monkeypatch):
+    monkeypatch.setattr(workspaces, "_shared", weakref.WeakValueDictionary())
+
+    def function(x):
+        return burn.sum(burn.exp(x @ x) @ x + 1.0)
+
+    step = burn.compile(function)
+    shapes = [200, 300, 250, 400]
+    made = [burn.full((n, n), 1 / n, device=CPU) for n in shapes]
+    for _ in range(2):
+        for x in made:
+            assert abs(step(x).item() / function(x).item() - 1.0) < 1e-5
+    shared = workspaces.Workspaces.shared()
+    (workspace,) = shared.free
+    assert step.programs == len(shapes)
+    assert 400 * 400 * 4 <= workspace.nbytes <= 2 * 400 * 400 * 4
+    freed = weakref.ref(shared)
+    del shared, step
+    gc.collect()
+    assert freed() is None
+
+
+def test_a_program_inside_of_another_one_has_another_workspace():
+    x = burn.full((200, 200), 1 / 200, device=CPU)
+
+    def function(x):
+        before = burn.exp(x @ x)
+        for _ in range(2):
+            x = burn.while_loop(lambda y: burn.sum(y) < 1e4, lambda y: burn.exp(y @ y) + y, x)
+        return burn.sum(before @ x + before)
+
+    expected = function(x).item()
+    step = burn.compile(function)
+    with ThreadPoolExecutor(4) as pool:
+        found = [one.item() for one in pool.map(step, [x] * 8)]
+    assert all(abs(one / expected - 1.0) < 1e-5 for one in found)

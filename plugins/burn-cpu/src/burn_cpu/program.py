@@ -1,7 +1,8 @@
 """Programs on the CPU: native code for kernels and products, calls of ops between them.
 
 Steps of a plan that are native and follow each other are one call of native code, a *segment*. What
-only segments use lies in an arena that belongs to the program; all else is an array of its own.
+only segments use lies in an arena, of which large ones are parts of a workspace that the program
+takes while it runs; all else is an array of its own.
 Views that only segments use are no steps at all.
 """
 
@@ -29,10 +30,12 @@ from burn_cpu.layouts import Layouts
 from burn_cpu.native import Machine
 from burn_cpu.products import products_of, stored
 from burn_cpu.segment import Code, Native, Repair, Segment
+from burn_cpu.workspaces import Workspace, Workspaces
 
 __all__ = ["NativeProgram"]
 
-_ALIGNMENT: Final = 64
+_OWN: Final = 1 << 16
+"""Bytes of an arena up to which a program keeps its own: to take one would show in its time."""
 
 
 class NativeProgram(Execution):
@@ -56,10 +59,8 @@ class NativeProgram(Execution):
         needed = self._needed(steps)
         self._program = self._joined(steps, needed)
         self._ends, arena = self._lifetimes(needed)
-        memory = np.empty(arena.size + _ALIGNMENT, np.uint8)
-        start = -memory.__array_interface__["data"][0] % _ALIGNMENT
-        self._arena = memory[start : start + arena.size]
-        self._offsets = arena.offsets
+        self._arena_size, self._offsets = arena.size, arena.offsets
+        self._workspaces = Workspaces.shared()
         kernels = [
             step.code
             for segment in self._program
@@ -224,18 +225,28 @@ class NativeProgram(Execution):
         ended = self._ends[index]
         if not isinstance(step, Segment):
             return self._call_line(step, index, ended)
-        return self._segment_line(step, index, ended)
+        line = self._segment_line(step, index, ended)
+        if self._arena_size > _OWN:
+            segments = [one for one in self._program if isinstance(one, Segment)]
+            if step is segments[0]:
+                line = f"workspace, arena = take({self._arena_size}); {line}"
+            if step is segments[-1]:
+                line += "; give(workspace)"
+        return line
 
     def _segment_line(self, segment: Segment, index: int, ended: set[int]) -> str:
         """The call of a segment, after its new arrays and before the end of those used last."""
         names, layouts = self._names, self._layouts
         code = Code(
-            segment, layouts, self._offsets, self._arena.size, self._machine, self._functions
+            segment, layouts, self._offsets, self._arena_size, self._machine, self._functions
         )
         run = self._machine.entry(code.words)
         names[f"k{index}"] = run = self._machine.parallel(run) if code.is_parallel else run
         names[f"r{index}"] = Repair(run, code)
-        names["empty"], names["arena"] = np.empty, self._arena
+        names["empty"] = np.empty
+        names["take"], names["give"] = self._workspaces.take, self._workspaces.free.append
+        if self._arena_size <= _OWN:
+            names["arena"] = Workspace().part(self._arena_size)
         statements = []
         for id in code.fresh:
             like = layouts.memory(id)
