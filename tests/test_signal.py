@@ -229,6 +229,14 @@ def test_a_long_window_is_computed_in_parts(name, monkeypatch):
     assert counted == [4, 4, 3]
 
 
+@pytest.mark.parametrize("size", [1 << 45, 1 << 70])
+@pytest.mark.parametrize("name", ["hann", "bartlett", "exponential"])
+def test_a_window_that_no_memory_holds_is_refused_before_its_first_part(name, size, monkeypatch):
+    monkeypatch.setattr(windows, "minimum", None)
+    with pytest.raises((burn.ShapeError, burn.OutOfMemoryError), match=f"{name}_window"):
+        getattr(signal, f"{name}_window")(size, device=CPU)
+
+
 def test_powers_are_computed_in_parts(monkeypatch):
     monkeypatch.setattr(patterns, "_PART", 3)
     assert_close(

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final
 from burn.dtype import float32
 from burn.errors import ArgumentError
 from burn.functions.common import DeviceLike, DTypeLike
-from burn.functions.creation import arange, full, ones
+from burn.functions.creation import arange, full, ones, zeros
 from burn.functions.elementwise import cos, exp, i0, minimum, sin, sqrt, square
-from burn.functions.manipulation import concat
 from burn.functions.normalize import as_dtype, as_flag, find_device
 from burn.ops.arguments import as_integer, real_number
 from burn.public_calls import shown_value
@@ -600,9 +599,16 @@ def _window(
         return ones(length, dtype=dtype, device=device)
     wide = float32 if dtype.itemsize < float32.itemsize else dtype
     count = length if periodic else length - 1
-    parts = []
-    for start in range(0, length, _PART):
-        index = arange(start, min(start + _PART, length), dtype=wide, device=device)
+
+    def part(start: int, stop: int) -> Tensor:
+        index = arange(start, stop, dtype=wide, device=device)
         # By symmetry no index has to be beyond the middle, where rounding would show most.
-        parts.append(formula(minimum(index, count - index), count).astype(dtype))
-    return parts[0] if len(parts) == 1 else concat(parts)
+        return formula(minimum(index, count - index), count).astype(dtype)
+
+    if length <= _PART:
+        return part(0, length)
+    result = zeros(length, dtype=dtype, device=device)  # a size that no memory holds ends here
+    for start in range(0, length, _PART):
+        stop = min(start + _PART, length)
+        result[start:stop] = part(start, stop)
+    return result
