@@ -335,7 +335,7 @@ def test_a_state_that_does_not_fit_changes_nothing(path):
     wrong = [
         (state | {"new": burn.ones(1)}, "unexpected: new"),
         ({name: x for name, x in state.items() if name != "2.bias"}, "missing: 2.bias"),
-        (state | {"2.bias": burn.ones(3)}, r"2.bias has shape \(2,\) and not \(3,\)"),
+        (state | {"2.bias": burn.ones(3)}, r"2.bias has shape \(3,\) in the state and \(2,\)"),
     ]
     for one, message in wrong:
         store.save(one, path)

@@ -69,6 +69,7 @@ class Pacing:
         self._costs: dict[Hashable, float] = {}
         self._batches: deque[_Batch] = deque()
         self._newest = _Batch()
+        self._most_launches = 1
         self._done_at = 0.0
 
     def add(self, key: Hashable, event: Any) -> None:
@@ -87,7 +88,9 @@ class Pacing:
         cost = batch.costs[key] = self._costs.get(key, _FIRST_ESTIMATE_SECONDS)
         batch.launches += 1
         batch.seconds += cost
-        if batch.seconds >= _MAX_BATCH_SECONDS or batch.launches >= _MAX_BATCH_LAUNCHES:
+        if batch.seconds >= _MAX_BATCH_SECONDS or batch.launches >= self._most_launches:
+            # Batches grow from one launch on: few are in the queue when an estimate proves too low.
+            self._most_launches = min(2 * self._most_launches, _MAX_BATCH_LAUNCHES)
             batch.event = event
             self._newest = _Batch()
             self._batches.append(batch)
@@ -98,6 +101,7 @@ class Pacing:
         """Note that the queue is empty."""
         self._batches.clear()
         self._newest = _Batch()
+        self._most_launches = 1
         self._done_at = self._clock()
 
     def _has_too_many(self, newest: _Batch) -> bool:
