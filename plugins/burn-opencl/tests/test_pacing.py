@@ -1,7 +1,6 @@
 """How much work is in the queue: never so much that an interrupted program has to wait for long."""
 
-import math
-import time
+import itertools
 
 import pytest
 
@@ -83,26 +82,31 @@ def test_the_device_does_not_wait_for_the_host(seconds):
 
 
 @pytest.mark.skipif(not found_devices(), reason="OpenCL is not tested: there is no device")
-def test_who_reads_after_many_products_waits_for_few_of_them(monkeypatch):
-    launched = []
-    add = Pacing.add
+def test_launches_of_a_program_wait_for_those_before_them(monkeypatch):
+    device = burn.Device("opencl")
+    x = burn.full((64, 64), 1e-3, device=device)
+    (x @ x).numpy()  # compiled before it is counted
+    pacing = device.backend.for_device(device.id).launcher.runtime._pacing
+    wait, launches, waits, now = pacing._wait, [], [], [0.0]
 
-    def noted(pacing, key, event):
-        launched.append((pacing, event))
-        add(pacing, key, event)
+    def waited(event):
+        wait(event)
+        now[0] += 0.1  # as long as each wait is said to take, whatever this device does
+        waits.append(len(launches))
 
-    x = burn.full((768, 768), 1e-3, device=burn.Device("opencl"))
-    seconds = []
-    for _ in range(4):  # the first compiles; each begins with an empty queue
-        start = time.perf_counter()
-        (x @ x).numpy()
-        seconds.append(time.perf_counter() - start)
-    quickest = min(seconds)  # beside other work a product takes longer, and fewer are in the queue
-    most = max(4 * MAX_QUEUED_SECONDS / quickest + 2, 100)  # of any speed few until it is known
+    def noted(key, event):
+        launches.append(event)
+        Pacing.add(pacing, key, event)
+
+    monkeypatch.setattr(pacing, "_costs", {})
+    monkeypatch.setattr(pacing, "_is_done", lambda event: False)
+    monkeypatch.setattr(pacing, "_wait", waited)
+    monkeypatch.setattr(pacing, "_clock", lambda: now[0])
+    monkeypatch.setattr(pacing, "add", noted)
     y = x
-    monkeypatch.setattr(Pacing, "add", noted)
-    for _ in range(min(math.ceil(1.5 * most), 300)):
+    for _ in range(50):
         y = y @ x
-    queued = [event for pacing, event in launched if not pacing._is_done(event)]
-    assert len(queued) <= most
+    assert len(launches) >= 50
+    assert len(launches) - waits[-1] <= 5
+    assert max(later - earlier for earlier, later in itertools.pairwise([0, *waits])) <= 5
     y.numpy()
