@@ -302,15 +302,14 @@ def test_a_name_of_ours_is_kept_for_us_where_our_package_is_not_installed(instal
         registry.entry(name)
 
 
-def test_who_asks_for_a_backend_of_ours_waits_for_no_other_plugin(install, forever):
+def test_who_asks_for_a_backend_of_ours_waits_for_no_other_plugin(install, forever, vain_waits):
     asleep = Point("asleep", None)
     asleep.load = forever
     registry = install(asleep, Point("torch", module_with([spec("torch")])))
-    start = time.monotonic()
     entry = registry.entry("torch")
     assert registry.by_id(5) is entry
     assert entry.load() is entry.load()
-    assert time.monotonic() - start < 0.1
+    assert not vain_waits
 
 
 def test_a_backend_that_was_asked_for_first_is_the_same_when_all_plugins_are_known(install):
@@ -329,7 +328,7 @@ def test_a_backend_that_was_asked_for_first_is_the_same_when_all_plugins_are_kno
 
 
 def test_plugins_that_sleep_at_import_are_left_out_after_one_time_limit(
-    install, monkeypatch, forever, caplog
+    install, monkeypatch, forever, vain_waits, caplog
 ):
     monkeypatch.setenv("BURN_PROBE_SECONDS", "0.4")
     points = [Point("fine", module_with([spec("fine")]))]
@@ -337,12 +336,11 @@ def test_plugins_that_sleep_at_import_are_left_out_after_one_time_limit(
         points.append(Point(f"asleep{number}", None))
         points[-1].load = forever
     registry = install(*points)
-    start = time.monotonic()
     assert list(registry.entries) == ["fine"]
-    assert time.monotonic() - start < 1.0  # one after the other they would take 1.2
+    assert sum(vain_waits) < 0.8  # 0.1 s before each next import; one by one they would take 1.2
     with pytest.raises(PluginError, match=r"burn-asleep1 1\.0\) is broken: importing it took over"):
         registry.entry("asleep1")
-    assert time.monotonic() - start < 1.0  # it is remembered
+    assert sum(vain_waits) < 0.8  # it is remembered
     warnings = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
     assert len(warnings) == 3
     for number, text in enumerate(warnings):
@@ -406,7 +404,7 @@ def test_who_asks_for_a_backend_by_name_waits_longer_for_the_import_that_others_
 
 
 def test_a_plugin_that_was_asked_for_by_name_in_vain_is_not_waited_for_twice(
-    install, monkeypatch, forever, caplog
+    install, monkeypatch, forever, vain_waits, caplog
 ):
     monkeypatch.setattr(_attempt, "_DEFAULT_LIMIT_SECONDS", 0.1)
     monkeypatch.setattr(_attempt, "_NAMED_LIMIT_SECONDS", 0.4)
@@ -414,11 +412,10 @@ def test_a_plugin_that_was_asked_for_by_name_in_vain_is_not_waited_for_twice(
     point.load = forever
     registry = install(point)
     assert not registry.entries
-    start = time.monotonic()
     for _ in range(3):
         with pytest.raises(PluginError, match=r"importing it took over 0\.4 s"):
             registry.entry("asleep")
-    assert time.monotonic() - start < 0.5
+    assert sum(vain_waits) < 0.8
     assert len([one for one in caplog.records if one.levelname == "WARNING"]) == 1
 
 
@@ -564,6 +561,22 @@ def forever():
     event = threading.Event()
     yield event.wait
     event.set()
+
+
+@pytest.fixture
+def vain_waits(monkeypatch):
+    """Seconds of each wait for a call into a plugin that was given up."""
+    wait, seconds = _attempt.Attempt.wait, []
+
+    def noted(attempt, limit):
+        left = max(attempt._started + limit - time.monotonic(), 0.0)
+        is_done = wait(attempt, limit)
+        if not is_done:
+            seconds.append(left)
+        return is_done
+
+    monkeypatch.setattr(_attempt.Attempt, "wait", noted)
+    return seconds
 
 
 def test_a_probe_that_hangs_is_given_up(install, monkeypatch, forever):
@@ -753,11 +766,10 @@ def test_there_is_room_for_128_foreign_backends(install):
     assert "no number left" in str(registry.entry("b128").error)
 
 
-def test_all_hanging_probes_together_take_one_time_limit(install, monkeypatch, forever):
+def test_all_hanging_probes_together_take_one_time_limit(install, monkeypatch, forever, vain_waits):
     monkeypatch.setenv("BURN_PROBE_SECONDS", "0.4")
     stuck = [spec(f"stuck{number}", probe=forever) for number in range(5)]
     registry = install(Point("x", module_with([*stuck, spec("fine")])))
-    start = time.monotonic()
     present = registry.probe()
-    assert time.monotonic() - start < 1.2  # one after the other they would take 2
+    assert sum(vain_waits) < 0.8  # one after the other they would take 2
     assert [name for name, devices in present.items() if devices] == ["fine"]
