@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
+import ast
+import asyncio.base_events
 import collections
 import dataclasses
+import dis
 import functools
+import inspect
 import sys
+import tarfile
 import types
+import typing
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +25,8 @@ import pytest
 
 import burn
 from burn import nn, optim
+from burn.transforms import _bytecode
+from burn.transforms._code_values import UNKNOWN, Call
 
 CPU = burn.Device("cpu")
 X = burn.asarray([1.0, 2.0], device=CPU)
@@ -676,3 +686,46 @@ def test_a_leaf_that_moves_has_gradients():
         gradients = compiled(X).backward()
         assert one.weight.grad(gradients).tolist() == [1.0, 2.0]
     assert compiled.programs <= 2
+
+
+class Ignorant:
+    """A reader to whom nothing is known."""
+
+    def variable(self, *_):
+        return UNKNOWN
+
+    attribute = item = contents = call = variable
+
+
+def codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield from codes(one)
+
+
+def test_no_instruction_takes_a_value_of_an_empty_stack(monkeypatch):
+    short = []
+
+    def pop(walk):
+        if not walk._stack:
+            short.append(walk._code)
+        return walk._stack.pop() if walk._stack else UNKNOWN
+
+    monkeypatch.setattr(_bytecode._Walk, "_pop", pop)
+    modules = [argparse, ast, asyncio.base_events, collections, dis, inspect, tarfile, typing]
+    for module in [*modules, dataclasses, sys.modules[__name__]]:
+        top = compile(Path(module.__file__).read_text("utf-8"), module.__file__, "exec")
+        for code in codes(top):
+            _bytecode.follow(Ignorant(), code, {}, ({}, code.co_name), Call((), {}), {})
+    assert short == []
+
+
+def test_functions_with_comprehensions_among_arguments_are_followed():
+    def scaled(x, **factors):
+        return x * sum(factors.values())
+
+    def step(x, factors):
+        return scaled(*[one for one in (x,)], **{key: value for key, value in factors.items()})  # noqa: C416 — comprehensions are under test
+
+    assert burn.compile(step)(X, {"a": 1.0, "b": 2.0}).tolist() == [3.0, 6.0]

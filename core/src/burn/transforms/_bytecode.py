@@ -149,7 +149,7 @@ class _Walk(Instructions):
         target = self._index[one.argval]
         if one.opname == "FOR_ITER":
             element = self._reader.contents(self._stack[-1]) if self._stack else UNKNOWN
-            done = self._stack if _KEEPS_ITERATOR else self._stack[:-1]
+            done = [*self._stack, UNKNOWN] if _HAS_END else self._stack[:-1]
             self._reach(target, _State(tuple(done), dict(self._local)))
             self._push(element)
             return
@@ -178,5 +178,5 @@ _ALWAYS: Final = frozenset(
 )
 """Jumps that are made in any case."""
 
-_KEEPS_ITERATOR: Final = "END_FOR" in dis.opmap
-"""Whether a loop that is over leaves its iterator, and what is above it, to ``END_FOR``."""
+_HAS_END: Final = "END_FOR" in dis.opmap
+"""Whether a loop that is over leaves its iterator, and a value above it, to ``END_FOR``."""

@@ -57,6 +57,10 @@ class Instructions:
         values = [self._pop() for _ in range(count)]
         return values[::-1]
 
+    def _item(self, depth: int) -> Value:
+        """A value on the stack, counted from 1 at the top."""
+        return self._stack[-depth] if depth <= len(self._stack) else UNKNOWN
+
     def _adjust(self, effect: int) -> None:
         for _ in range(-effect):
             self._pop()
@@ -153,7 +157,7 @@ class Instructions:
 
     def _extend(self, one: dis.Instruction) -> None:
         value = self._pop()
-        target = self._stack[-(one.arg or 1)]
+        target = self._item(one.arg or 1)
         for parts in target.objects:
             if isinstance(parts, Parts):
                 for given in value.objects:
@@ -177,15 +181,14 @@ class Instructions:
     def _merge(self, one: dis.Instruction) -> None:
         value = self._pop()
         self._reader.contents(value)
-        target = self._stack[-(one.arg or 1)]
+        target = self._item(one.arg or 1)
         for parts in target.objects:
             for given in value.objects:
                 if isinstance(parts, Parts):
                     parts.named |= named_parts(given)
 
     def _copy(self, one: dis.Instruction) -> None:
-        count = one.arg or 1
-        self._push(self._stack[-count] if count <= len(self._stack) else UNKNOWN)
+        self._push(self._item(one.arg or 1))
 
     def _swap(self, one: dis.Instruction) -> None:
         count = one.arg or 1
@@ -195,6 +198,10 @@ class Instructions:
 
     def _push_null(self, _: dis.Instruction) -> None:
         self._push(NULL)
+
+    def _push_unknown(self, _: dis.Instruction) -> None:
+        """A generator begins: its first instruction takes what was sent to it."""
+        self._push(UNKNOWN)
 
     def _make_function(self, one: dis.Instruction) -> None:
         code = self._pop()
@@ -314,6 +321,7 @@ _TABLE: Final[dict[str, Callable[[Instructions, dis.Instruction], None]]] = {
     "COPY": Instructions._copy,
     "SWAP": Instructions._swap,
     "PUSH_NULL": Instructions._push_null,
+    "RETURN_GENERATOR": Instructions._push_unknown,
     "MAKE_FUNCTION": Instructions._make_function,
     "SET_FUNCTION_ATTRIBUTE": Instructions._set_function_attribute,
     "KW_NAMES": Instructions._keyword_names,
@@ -322,6 +330,6 @@ _TABLE: Final[dict[str, Callable[[Instructions, dis.Instruction], None]]] = {
     "STORE_ATTR STORE_SUBSCR STORE_GLOBAL STORE_NAME POP_TOP DELETE_ATTR DELETE_SUBSCR "
     "END_FOR POP_ITER END_SEND": Instructions._store_away,
     "RESUME NOP PRECALL CACHE COPY_FREE_VARS MAKE_CELL LIST_TO_TUPLE CALL_INTRINSIC_1 "
-    "RETURN_GENERATOR SETUP_ANNOTATIONS NOT_TAKEN": Instructions._nothing,
+    "SETUP_ANNOTATIONS NOT_TAKEN": Instructions._nothing,
 }
 HANDLERS: Final = {name: handler for names, handler in _TABLE.items() for name in names.split()}
