@@ -1,6 +1,7 @@
 """The two sizes of a test run: the gate, and with ``--all`` everything."""
 
 import gc
+import os
 from collections.abc import Iterable
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from burn.dtype import DType
+
+os.environ.setdefault("BURN_DEVICE_PRIORITY", "cpu")  # the default device, whatever there is
 
 settings.register_profile(
     "gate",

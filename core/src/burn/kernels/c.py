@@ -69,6 +69,8 @@ class CWriter:
         Parameters and bodies of functions to use instead of those of C; ``{T}`` is their type.
     as_bits, as_float : str
         The bits of a float32 ``{0}`` as an unsigned integer, and back.
+    nan : str
+        A constant of float32 that is no number.
     from_half, to_half : str
         The float32 of the bits ``{0}`` of a float16, and back.
     preamble : str
@@ -91,6 +93,7 @@ class CWriter:
     helper_texts: ClassVar[dict[str, str]] = {}
     as_bits: ClassVar[str]
     as_float: ClassVar[str]
+    nan: ClassVar[str] = "0.0f / 0.0f"
     from_half: ClassVar[str]
     to_half: ClassVar[str]
     preamble: ClassVar[str] = ""
@@ -199,7 +202,7 @@ class CWriter:
             return f"({kind}){int(value)}{'u' if value >= 1 << 63 else ''}"
         number = float(value) if dtype.itemsize == 8 else c_float(value).value
         if math.isnan(number):
-            return f"({kind})(0.0f / 0.0f)"
+            return f"({kind})({self.nan})"
         if not math.isfinite(number):
             return f"({kind})({'-' * (number < 0)}1.0f / 0.0f)"
         if dtype.itemsize == 8:

@@ -54,6 +54,7 @@ class OpenClWriter(CWriter):
     }
     as_bits = "as_uint({0})"
     as_float = "as_float({0})"
+    nan = "as_float(0x7fc00000u)"  # NVIDIA's compiler finds 0.0f / 0.0f equal to itself
     from_half = "from_half({0})"
     to_half = "to_half({0})"
     preamble = """
