@@ -25,8 +25,8 @@ import pytest
 
 import burn
 from burn import nn, optim
-from burn.transforms import _bytecode
-from burn.transforms._code_values import UNKNOWN, Call
+from burn.transforms import bytecode
+from burn.transforms.code_values import UNKNOWN, Call
 
 CPU = burn.Device("cpu")
 X = burn.asarray([1.0, 2.0], device=CPU)
@@ -712,12 +712,12 @@ def test_no_instruction_takes_a_value_of_an_empty_stack(monkeypatch):
             short.append(walk._code)
         return walk._stack.pop() if walk._stack else UNKNOWN
 
-    monkeypatch.setattr(_bytecode._Walk, "_pop", pop)
+    monkeypatch.setattr(bytecode._Walk, "_pop", pop)
     modules = [argparse, ast, asyncio.base_events, collections, dis, inspect, tarfile, typing]
     for module in [*modules, dataclasses, sys.modules[__name__]]:
         top = compile(Path(module.__file__).read_text("utf-8"), module.__file__, "exec")
         for code in codes(top):
-            _bytecode.follow(Ignorant(), code, {}, ({}, code.co_name), Call((), {}), {})
+            bytecode.follow(Ignorant(), code, {}, ({}, code.co_name), Call((), {}), {})
     assert short == []
 
 

@@ -123,8 +123,9 @@ def test_without_a_plugin_the_default_says_what_to_install():
 
 
 @pytest.fixture
-def extra_backend():
+def extra_backend(monkeypatch):
     """Register backends for one test."""
+    monkeypatch.delenv("BURN_DEVICE_PRIORITY", raising=False)
     names = []
 
     def register(name, **fields):

@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from burn.transforms._code_values import (
+from burn.transforms.code_values import (
     NULL,
     UNKNOWN,
     Call,

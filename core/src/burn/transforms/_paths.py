@@ -14,7 +14,6 @@ import numpy as np
 
 from burn.transforms._arguments import is_tensor
 from burn.transforms._checks import ABSENT, Check, CheckedContents, CheckedPath, CheckedVariable
-from burn.transforms._code_values import UNKNOWN, Call, Nested, Parts, Value, joined, known
 from burn.transforms._constants import is_record
 from burn.transforms._user_objects import (
     CONTAINERS,
@@ -29,6 +28,7 @@ from burn.transforms._user_objects import (
     is_installed,
     is_watched,
 )
+from burn.transforms.code_values import UNKNOWN, Call, Nested, Parts, Value, joined, known
 
 __all__ = ["Paths"]
 
@@ -65,7 +65,7 @@ class Paths:
         """The checks of what holds a tensor, by keys that each call gives them."""
         return {key: one for key, one in self._checks.items() if is_tensor(one.value)}
 
-    # --- what code does: see `burn.transforms._bytecode.Reader` ---
+    # --- what code does: see `burn.transforms.bytecode.Reader` ---
 
     def variable(self, owner: Any, name: str, around: str) -> Value:
         """The value of a variable, or nothing known where it has none."""

@@ -2,7 +2,7 @@
 
 The code of the function, and of those that it calls of its own package or outside of burn, the
 standard library and installed packages, is followed for the paths that it names
-(`burn.transforms._bytecode`): variables around it, attributes, items, and containers of which it
+(`burn.transforms.bytecode`): variables around it, attributes, items, and containers of which it
 may read any item.
 """
 
@@ -17,9 +17,7 @@ from typing import Any, Final
 import numpy as np
 
 from burn.transforms._arguments import is_tensor
-from burn.transforms._bytecode import follow
 from burn.transforms._checks import ABSENT, CheckedVariable
-from burn.transforms._code_values import UNKNOWN, Call, Nested, Parts, Value, joined, known
 from burn.transforms._paths import Paths
 from burn.transforms._user_objects import (
     CONTAINERS,
@@ -29,6 +27,8 @@ from burn.transforms._user_objects import (
     is_watched,
     package_of,
 )
+from burn.transforms.bytecode import follow
+from burn.transforms.code_values import UNKNOWN, Call, Nested, Parts, Value, joined, known
 from burn.tree import taken_apart
 
 __all__ = ["Reads", "reads_of"]

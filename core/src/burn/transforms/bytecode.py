@@ -13,7 +13,8 @@ import types
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from burn.transforms._code_values import (
+from burn.transforms._instructions import HANDLERS, Instructions
+from burn.transforms.code_values import (
     UNKNOWN,
     Call,
     Reader,
@@ -23,7 +24,6 @@ from burn.transforms._code_values import (
     joined,
     known,
 )
-from burn.transforms._instructions import HANDLERS, Instructions
 
 __all__ = ["follow"]
 
