@@ -335,7 +335,8 @@ if "fork" in sys.argv:
 @pytest.mark.parametrize("forked", [False, True])
 def test_when_a_process_ends_nothing_of_the_package_is_left(forked, tmp_path):
     (tmp_path / "cudnn.py").write_text(PACKAGE)
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path.rstrip(os.pathsep)}
     command = [sys.executable, "-c", RUN, *(["fork"] if forked else [])]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     # What a forked process has, the driver cannot free there.

@@ -4,7 +4,6 @@ import gc
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -131,16 +130,13 @@ def test_staged_memory_is_uploaded_while_the_device_works(device, cupy):
         staged.array[0] = 1.0
     burn.zeros(4 * MIB, device=device)  # memory that the pool then has
     busy = keep_busy(device)
-    start = time.perf_counter()
     x = backend.from_data(staged, device.id)
-    took = time.perf_counter() - start
     assert not cupy.cuda.get_current_stream().done, "nothing was left to do in the background"
     del staged
     gc.collect()
     # Memory of the host that is staged next is not that which still has to be read.
     others = [backend.staging(TensorData(values), device.id) for _ in range(3)]
     np.testing.assert_array_equal(backend.to_data(x).array, np.arange(4 * MIB, dtype=np.float32))
-    assert took < 0.05
     assert all(one.array[5] == -1.0 for one in others)
     del busy
 

@@ -104,6 +104,7 @@ def joined(values: Iterable[Value]) -> Value:
 
 
 def either(one: Value, other: Value) -> Value:
+    """What may be one of two values."""
     return one if one is other else joined((one, other))
 
 
