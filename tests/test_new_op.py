@@ -138,3 +138,31 @@ def test_apply_op_returns_a_tuple_for_several_outputs():
     sign, logarithm = burn.apply_op("slogdet", burn.eye(2, device="cpu") * -2.0)
     assert sign.item() == 1.0
     assert logarithm.item() == pytest.approx(1.3862944)
+
+
+EVERYWHERE = """
+import burn
+from burn.ops import Meta, OpTable, Tag, op
+from burn.ops.signature import FloatOperand, Primitive
+
+@op(Tag.ELEMENTWISE)
+def log_odds(x: FloatOperand) -> Meta:
+    return x
+
+@log_odds.decomposition
+def _(ops: OpTable, x: Primitive) -> Primitive:
+    return ops.log(ops.divide(x, ops.subtract(1.0, x)))
+
+for device in burn.Device.enumerate():
+    x = burn.asarray([0.5, 0.75], device=device)
+    for call in (burn.apply_op, burn.compile(burn.apply_op)):
+        found = call("log_odds", x).tolist()
+        assert abs(found[0]) < 1e-6 and abs(found[1] - 1.0986123) < 1e-6, (device, found)
+    print(device.name)
+"""
+
+
+def test_a_new_op_runs_on_every_device(run_python):
+    result = run_python("-c", EVERYWHERE)
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.split() == [device.name for device in burn.Device.enumerate()]

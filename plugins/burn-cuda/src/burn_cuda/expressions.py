@@ -9,7 +9,6 @@ from typing import ClassVar, Final, NamedTuple
 
 from burn.plugin_api import (
     REGISTRY,
-    WITHOUT_EXPRESSION,
     CWriter,
     DType,
     Kind,
@@ -107,8 +106,11 @@ _COMPLEX: Final = {
 _QUESTIONS: Final = frozenset({"equal", "not_equal", "isnan", "isinf", "isfinite"})
 """Ops that give bool of complex numbers."""
 
-_ELSEWHERE: Final = frozenset({"where", "real", "imag", "conj", *WITHOUT_EXPRESSION})
-"""Elementwise ops with methods of their own, or without an expression."""
+_ELSEWHERE: Final = frozenset({"where", "real", "imag", "conj"})
+"""Elementwise ops with methods of their own."""
+
+_KINDS: Final = (Kind.FLOAT, Kind.INT, Kind.UINT, Kind.BOOL)
+"""The kinds of real numbers."""
 
 
 def _all() -> dict[str, Expression]:
@@ -120,6 +122,8 @@ def _all() -> dict[str, Expression]:
             for one in op.attributes.values():
                 choices += one.choices
             for choice in choices or [None]:
+                if all(expression(name, kind, choice) is None for kind in _KINDS):
+                    continue  # its decomposition is computed, as of an op that a plugin adds
                 key = name if choice is None else f"{name}.{choice}"
                 found[key] = Expression(name, choice, len(op.operands), numbers)
     return found
