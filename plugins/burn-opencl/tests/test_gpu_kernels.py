@@ -10,7 +10,7 @@ import burn
 from burn.nn import functional as F
 from burn.plugin_api import float32
 from burn.testing import SAMPLES, Subject, check_sample, load_samples
-from burn_opencl import gemm
+from burn_opencl import gemm, linear_algebra
 from burn_opencl.elementwise_variants import gpu_variant
 from burn_opencl.icd_loader import found_devices
 from burn_opencl.segments import updates_by_segments
@@ -236,8 +236,21 @@ def test_products_in_tiles(device, numbers, monkeypatch, tile, transposed):
         np.testing.assert_allclose((x @ y).numpy(), a @ b, atol=allowed)
 
 
-@pytest.mark.parametrize("shapes", [((1, 5000), (5000, 1)), ((2, 70, 2050), (2, 2050, 3))])
-def test_long_inner_axes_are_split(device, numbers, shapes):
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        ((1, 5000), (5000, 1)),
+        ((2, 70, 2050), (2, 2050, 3)),
+        ((3, 5, 2050), (2050, 6)),  # one product of 15 rows
+    ],
+)
+def test_long_inner_axes_are_split(device, numbers, monkeypatch, shapes):
+    def checked(launcher, product, out, parts=1, chunk=0):
+        assert out.size == product.matrices * parts * product.m * product.n
+        multiply_tiles(launcher, product, out, parts, chunk)
+
+    multiply_tiles = linear_algebra.multiply_tiles
+    monkeypatch.setattr(linear_algebra, "multiply_tiles", checked)
     for dtype, allowed in (("float32", 1e-4), ("float16", 2e-3), ("float64", 1e-12)):
         a, b = (numbers.normal(size=shape).astype(dtype) for shape in shapes)
         x, y = (burn.asarray(one, device=device) for one in (a, b))

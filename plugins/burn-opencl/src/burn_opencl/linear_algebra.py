@@ -115,7 +115,7 @@ class LinearAlgebraOps(ElementwiseOps, LayoutOps):
         if parts == 1 or out.offset:  # `reduce_parts` writes to the start of memory
             multiply_tiles(launcher, product, out)
             return
-        shape = (product.matrices, parts, *out.shape[-2:])
+        shape = (product.matrices, parts, product.m, product.n)
         partial = launcher.empty(shape, accumulator_dtype(out.dtype))
         multiply_tiles(launcher, product, partial, parts, chunk)
         rows = Rows(partial, product.matrices, parts, product.m * product.n)
