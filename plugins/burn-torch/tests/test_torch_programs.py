@@ -1,4 +1,4 @@
-"""What programs in CUDA graphs are made of, as far as it needs no GPU."""
+"""What programs in CUDA graphs are made of, most of it on a CPU."""
 
 import contextlib
 
@@ -199,3 +199,33 @@ def test_a_graph_does_not_check_more_calls_than_it_has_memory_for():
             checks.recorded(torch.tensor([0]), 5)
         with pytest.raises(RuntimeError, match="more than 256 calls"):
             checks.recorded(torch.tensor([0]), 5)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+@pytest.mark.parametrize("fails", ["capture_begin", "capture_end"])
+def test_a_capture_that_fails_leaves_the_stream(monkeypatch, fails):
+    method = getattr(torch.cuda.CUDAGraph, fails)
+
+    def failing(graph, *arguments, **options):
+        method(graph, *arguments, **options)
+        if fails == "capture_begin":
+            graph.capture_end()
+        failed.append(graph)
+        raise RuntimeError("of a test")
+
+    failed = []
+    monkeypatch.setattr(torch.cuda.CUDAGraph, fails, failing)
+    before = torch.cuda.current_stream()
+    x = burn.ones(1000, device="torch/cuda")
+
+    @burn.compile
+    def compiled(x):
+        for _ in range(8):
+            x = burn.cumsum(x, axis=0)
+        return x
+
+    expected = compiled(x).tolist()
+    for _ in range(3):
+        assert compiled(x).tolist() == expected
+    assert failed
+    assert torch.cuda.current_stream() == before

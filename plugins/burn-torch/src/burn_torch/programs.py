@@ -204,8 +204,14 @@ class _Recorder:
     ) -> tuple[Callable[[], None], tuple[Tensor, ...]]:
         """A CUDA graph of what a function launches, with memory of its own."""
         graph = torch.cuda.CUDAGraph()
+        stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]  # of torch
         checks = CapturedChecks(self._checks, self.device)
-        with torch.cuda.graph(graph, capture_error_mode="relaxed"), checks.collecting():
+        # `torch.cuda.graph` leaves its stream the current one where the capture fails.
+        with (
+            torch.cuda.stream(torch.cuda.current_stream(self.device)),
+            torch.cuda.graph(graph, stream=stream, capture_error_mode="relaxed"),
+            checks.collecting(),
+        ):
             outputs = run(*arguments)
         checks.clear()
 
