@@ -107,6 +107,29 @@ def long_counts(device: Device) -> None:
     expect_values("bincount()", bins, np.array([_LONG - 1, 1]).astype(bins.dtype.numpy))
 
 
+@_lengths.check("products over more than 2,048 terms")
+def long_products(device: Device) -> None:
+    """A GPU splits them into parts, with memory of their own, that depend on the batches."""
+    length = 2050
+    for rows, columns in (
+        ((1,), (length, 1)),
+        ((20,), (length, 6)),
+        ((3, 5), (length, 6)),
+        ((2, 1, 7), (length, 5)),
+        ((2, 7), (2, length, 3)),
+        ((4, 16), (length, 8)),
+    ):
+        left = (np.arange(length * np.prod(rows)) % 5 - 2.0).reshape(*rows, length)
+        right = (np.arange(np.prod(columns)) % 7 - 3.0).reshape(columns)
+        x, y = (burn.asarray(one.astype(np.float32), device=device) for one in (left, right))
+        expected = (left @ right).astype(np.float32)  # integers, which float32 holds
+        expect_values(f"{left.shape} @ {right.shape}", x @ y, expected)
+        if right.ndim == 2:
+            bias = np.arange(right.shape[1], dtype=np.float32)
+            found = burn.nn.functional.linear(x, y, burn.asarray(bias, device=device))
+            expect_values(f"linear() of {left.shape}", found, expected + bias)
+
+
 @_lengths.check("more than 65,536 rows, columns and matrices")
 def long_grids(device: Device) -> None:
     """A GPU has a grid of at most 65,535 along two of its axes."""
