@@ -165,4 +165,5 @@ for device in burn.Device.enumerate():
 def test_a_new_op_runs_on_every_device(run_python):
     result = run_python("-c", EVERYWHERE)
     assert result.returncode == 0, result.stderr
-    assert result.stdout.split() == [device.name for device in burn.Device.enumerate()]
+    # In any order: the environment of the test session puts other devices first.
+    assert set(result.stdout.split()) == {device.name for device in burn.Device.enumerate()}

@@ -221,7 +221,7 @@ def test_a_capture_that_fails_leaves_the_stream(monkeypatch, fails):
     @burn.compile
     def compiled(x):
         for _ in range(8):
-            x = burn.cumsum(x, axis=0)
+            x = burn.cumulative_sum(x, axis=0)
         return x
 
     expected = compiled(x).tolist()

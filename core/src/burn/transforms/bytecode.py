@@ -75,21 +75,12 @@ class _State(NamedTuple):
 class _Walk(Instructions):
     """One call of a function."""
 
-    def __init__(
-        self,
-        reader: Reader,
-        code: types.CodeType,
-        variables: Mapping[str, Any],
-        around: tuple[dict[str, Any], str],
-    ) -> None:
-        super().__init__(reader, code, variables, around)
-        self._instructions, self._index = _instructions(code)
+    def run(self, local: dict[str, Value]) -> Value:
+        self._instructions, self._index = _instructions(self._code)
         self._states: dict[int, _State] = {}
         self._visits: dict[int, int] = {}
         self._waiting: list[int] = []
         self._returned: list[Value] = []
-
-    def run(self, local: dict[str, Value]) -> Value:
         if not self._instructions:
             return UNKNOWN
         self._reach(0, _State((), local))
