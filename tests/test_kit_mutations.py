@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
 import burn
@@ -49,6 +50,15 @@ def test_the_quick_kit_finds_a_bug(mutant):
     assert found is not None
     assert found.message
     assert found.script
+
+
+def test_free_memory_of_the_process_hides_no_memory_that_is_kept():
+    (mutant,) = [one for one in MUTANTS if one.name == "a product keeps its memory"]
+    np.ones(30 << 20, np.uint8)  # glibc takes what is smaller than this from its heap from now on
+    pieces = [np.ones(1 << 20, np.uint8) for _ in range(200)]
+    del pieces[::2]  # so much is free there, between pieces in use
+    where = Selection(ops=(mutant.member, ""), suites=(mutant.suite,), quick=True)
+    assert "grew" in first_failure(mutant.backend(), ONE, where).message
 
 
 @pytest.mark.parametrize("note", ["products and sums", "quotients", "dynamic quantization"])
