@@ -547,6 +547,55 @@ def test_a_tensor_through_dlpack_stays_where_it_is(unit):
         assert burn.from_dlpack(x, device=CPU).device is CPU
 
 
+class Copying(Foreign):
+    """An array whose library exports it as a copy only."""
+
+    def __dlpack__(self, *, copy=None, **options):
+        if copy is False:
+            raise BufferError("only as a copy")
+        return super().__dlpack__(copy=True, **options)
+
+
+class Disobedient(Foreign):
+    """The same, of a library that does not listen, but marks its copies."""
+
+    def __dlpack__(self, **options):
+        return super().__dlpack__(**{**options, "copy": True})
+
+
+def test_what_is_exported_as_a_copy_is_not_shared(unit):
+    for make in (Copying, Disobedient):
+        for memory, devices in ((HOST, (CPU, TORCH)), (OWN_MEMORY, (unit,))):
+            for device in devices:
+                source = make(np.arange(3.0), memory)
+                with pytest.raises(burn.ExportError, match=r"copy"):
+                    burn.from_dlpack(source, device=device, copy=False)
+                with pytest.raises((burn.ExportError, burn.ArgumentError), match=r"copy"):
+                    burn.asarray(source, device=device, copy=False)
+                assert burn.from_dlpack(source, device=device).tolist() == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.parametrize("source", [d for d in burn.Device.enumerate() if d.backend_name != "cpu"])
+def test_a_tensor_of_a_device_that_copies_is_not_shared_with_another(source):
+    x = burn.arange(3.0, device=source)
+    for device in (CPU, TORCH):
+        try:
+            pair = [burn.from_dlpack(x, device=device, copy=False) for _ in range(2)]
+        except burn.ExportError:
+            continue
+        first, second = (np.asarray(one, copy=False) for one in pair)
+        assert np.shares_memory(first, second)
+
+
+def test_an_array_of_a_library_that_does_not_know_copies_is_shared(unit):
+    for kind in (Old, Foreign):
+        for memory, device in ((HOST, CPU), (OWN_MEMORY, unit)):
+            values = np.arange(3.0)
+            x = burn.from_dlpack(kind(values, memory), device=device, copy=False)
+            values[0] = 5.0
+            assert x.tolist() == [5.0, 1.0, 2.0]
+
+
 def test_a_capsule_is_read_and_relabelled():
     values = np.arange(4, dtype=np.uint16)
     capsule = request_capsule(values)

@@ -6,6 +6,7 @@ Layouts and numbers are those of ``dlpack.h``, version 1.1.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ __all__ = [
     "readdress_capsule",
     "relabel_capsule",
     "request_capsule",
+    "request_with",
 ]
 
 VERSION: Final = (1, 0)
@@ -212,14 +214,34 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def request_capsule(x: Any, **options: Any) -> Any:
-    """A capsule of an array, of the newest version that it supports."""
-    try:
-        return x.__dlpack__(max_version=VERSION, **options)
-    except TypeError as error:
-        if "keyword" not in str(error):  # the error is about the elements
-            raise
-        return x.__dlpack__(**options)  # the library predates version 1.0
+def request_capsule(x: Any, *, copy: bool | None = None, **options: Any) -> Any:
+    """A capsule of an array, of the newest version that it supports.
+
+    A library that does not know `copy`, as it predates version 1.0, is not told.
+
+    Raises
+    ------
+    ExportError
+        If `copy` is False, and the capsule says that it is a copy.
+    """
+    capsule = request_with(x.__dlpack__, {"max_version": VERSION, **options}, copy=copy)
+    if copy is False and read_capsule(capsule).is_copied:
+        raise ExportError("the array was exported as a copy", hint="Leave copy=False out")
+    return capsule
+
+
+def request_with(export: Callable[..., Any], options: dict[str, Any], *, copy: bool | None) -> Any:
+    """What `export` returns, without the options `copy` and `max_version` where it has none."""
+    attempts = [options, {key: one for key, one in options.items() if key != "max_version"}]
+    if copy is not None:
+        attempts.insert(0, {**options, "copy": copy})
+    for attempt in attempts[:-1]:
+        try:
+            return export(**attempt)
+        except TypeError as error:
+            if "keyword" not in str(error):  # the error is about the elements
+                raise
+    return export(**attempts[-1])
 
 
 class CapsuleObject:

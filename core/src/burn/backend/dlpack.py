@@ -96,19 +96,23 @@ def read_in_place(read: Callable[[], TensorData]) -> TensorData:
     return data
 
 
-def import_host(x: Any) -> TensorData:
-    """The values of an array in memory that the host can read, without a copy.
+def import_host(x: Any, *, copy: bool | None = None) -> TensorData:
+    """The values of an array in memory that the host can read.
+
+    They are in the memory of the array, unless its library exports a copy. If `copy` is True, the
+    caller makes one.
 
     Raises
     ------
     ExportError
-        If they cannot be read.
+        If they cannot be read, or only from a copy, which `copy` forbids if it is False.
     """
     import numpy as np
 
     from burn.tensor_data import TensorData, check_unmasked
 
     check_unmasked(x)
+    copy = False if copy is False else None
     if isinstance(x, np.ndarray) and x.dtype.isnative:
         return TensorData(x.view(np.ndarray))
     from burn.backend.capsule import CapsuleObject, request_capsule  # imports ctypes
@@ -116,10 +120,10 @@ def import_host(x: Any) -> TensorData:
     try:
         try:
             # With the array itself NumPy would request an old capsule after any error.
-            capsule = CapsuleObject(request_capsule(x), x.__dlpack_device__())
+            capsule = CapsuleObject(request_capsule(x, copy=copy), x.__dlpack_device__())
             return TensorData(np.from_dlpack(capsule))
         except (BufferError, RuntimeError):
-            array = _import_bfloat16(x)
+            array = _import_bfloat16(x, copy)
             if array is None:
                 raise
             return TensorData(array)
@@ -127,13 +131,13 @@ def import_host(x: Any) -> TensorData:
         raise ExportError(f"cannot read an object of type {type(x).__name__}: {error}") from error
 
 
-def _import_bfloat16(x: Any) -> Any:
+def _import_bfloat16(x: Any, copy: bool | None) -> Any:
     """An array of bfloat16 as NumPy's; None for another dtype."""
     import numpy as np
 
     from burn.backend.capsule import CapsuleObject, read_capsule, relabel_capsule, request_capsule
 
-    capsule = request_capsule(x)
+    capsule = request_capsule(x, copy=copy)
     found = read_capsule(capsule)
     if found.dtype is not bfloat16:
         return None
@@ -144,7 +148,8 @@ def _import_bfloat16(x: Any) -> Any:
 class DLPackObject:
     """An array, or a primitive, as an object that `from_dlpack` of a library takes.
 
-    Memory with negative strides is exported as a copy: PyTorch ends the process for it.
+    Memory with negative strides is exported as a copy, or not at all: PyTorch ends the process for
+    it.
 
     Parameters
     ----------
@@ -152,26 +157,33 @@ class DLPackObject:
         Makes the capsule: `__dlpack__` of the array, or `Backend.to_dlpack` of the primitive.
     device : tuple of int
         Its device in DLPack's numbering.
-    copies : bool
-        Whether every export is a copy.
+    copy : bool, optional
+        Whether every export is a copy, or none is; None for a copy where it is needed.
     """
 
     def __init__(
-        self, export: Callable[..., Any], device: DLPackDevice, *, copies: bool = False
+        self, export: Callable[..., Any], device: DLPackDevice, *, copy: bool | None = None
     ) -> None:
         self._export = export
         self._device = device
-        self._copies = copies
+        self._copy = copy
 
     def __dlpack__(self, *, dl_device: DLPackDevice | None = None, **options: Any) -> Any:
-        from burn.backend.capsule import read_capsule  # imports ctypes
+        from burn.backend.capsule import read_capsule, request_with  # imports ctypes
 
         if dl_device not in (None, self._device):
             raise ExportError(f"memory of {self._device} is not at {dl_device}")
-        if self._copies:
-            options["copy"] = True
-        capsule = self._export(**options)
-        if read_capsule(capsule).has_negative_strides:
+        if self._copy is False:
+            options.pop("copy", None)
+            capsule = request_with(self._export, options, copy=False)
+        else:
+            if self._copy:
+                options["copy"] = True
+            capsule = self._export(**options)
+        found = read_capsule(capsule)
+        if self._copy is False and (found.has_negative_strides or found.is_copied):
+            raise ExportError("it is exported as a copy only", hint="Leave copy=False out")
+        if found.has_negative_strides:
             capsule = self._export(**{**options, "copy": True})
             if read_capsule(capsule).has_negative_strides:
                 raise ExportError("a copy has negative strides")

@@ -104,11 +104,11 @@ def _imported(
         own = own_device(obj, memory) if target is None else None
         if not is_readable(memory) or (copy is False and own is not None):
             return from_dlpack(obj, device=target, copy=copy is not False), None, None
-        return None, import_host(obj).array, own
+        return None, import_host(obj, copy=copy).array, own
     except ExportError as error:
         # An array that DLPack cannot carry may have another protocol.
         try:
-            array = np.asarray(obj)
+            array = np.asarray(obj, copy=False if copy is False else None)
         except Exception:  # noqa: BLE001 — any library may raise anything
             raise error from None
         if array.dtype == object:

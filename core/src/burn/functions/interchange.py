@@ -318,7 +318,11 @@ def _has_memory(device: Device, memory: DLPackDevice) -> bool:
 
 def _from_host(x: Any, target: Device, copy: bool | None) -> Tensor:
     """A tensor of an array whose memory the host can read."""
-    data = import_host(x)
+    try:
+        data = import_host(x, copy=copy)
+    except ExportError as error:
+        error.operation = error.operation or "from_dlpack"
+        raise
     target.tensor_type(data.dtype)
     if copy is not True:
         shared = target.ops.backend.share(data, target.id)
@@ -347,7 +351,7 @@ def _exported(x: Any, memory: DLPackDevice, target: Device, copy: bool | None) -
     """An array for a backend: unwrapped if it is of the backend's own library and not copied."""
     if not copy and own_device(x, memory) is target.hardware:
         return x
-    return DLPackObject(x.__dlpack__, memory, copies=bool(copy))
+    return DLPackObject(x.__dlpack__, memory, copy=copy)
 
 
 def _read(x: Any, memory: DLPackDevice) -> TensorData:

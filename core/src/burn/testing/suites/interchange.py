@@ -10,7 +10,7 @@ import numpy as np
 
 from burn import namespace as burn
 from burn.backend.capsule import read_capsule
-from burn.backend.dlpack import HOST, import_host, is_readable
+from burn.backend.dlpack import HOST, export_host, import_host, is_readable
 from burn.devices import Device
 from burn.dtype import DType, bfloat16, float32
 from burn.errors import AutodiffError, DeviceMismatchError, ExportError, OperandTypeError
@@ -60,6 +60,30 @@ def taken_back(device: Device, dtype: DType) -> None:
         if found.size:
             found[...] = burn.zeros_like(found)
             expect_values(f"{what}, after a write to that", x, values)
+
+
+@_interchange.check("what is exported as a copy is not shared", dtypes=for_each_dtype())
+def imported_copy(device: Device, dtype: DType) -> None:
+    """`from_dlpack` without a copy of an array that its library copies is an error."""
+    copied = _Copied(typical(dtype, 4, 3))
+    take = partial(burn.from_dlpack, copied, device=device, copy=False)
+    expect_error(ExportError, "from_dlpack(copy=False) of an array that is copied", take)
+    expect_values("from_dlpack of it", burn.from_dlpack(copied, device=device), copied.values)
+
+
+class _Copied:
+    """An array whose library exports it as a copy only."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __dlpack__(self, *, copy: bool | None = None, **options: Any) -> Any:
+        if copy is False:
+            raise BufferError("it is exported as a copy only")
+        return export_host(TensorData(self.values), copy=True, **options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return HOST
 
 
 class _OnHost:
