@@ -9,7 +9,7 @@ import math
 import pytest
 
 import burn
-from burn.testing.special_cases import FUNCTIONS, is_part, special_cases
+from burn.testing.special_cases import EXTREMES, FUNCTIONS, is_part, special_cases
 
 INF, NAN = math.inf, math.nan
 
@@ -19,6 +19,14 @@ def test_a_special_case_is_one_for_the_conjugate_too():
         numbers = {str(case.number) for case in special_cases(name)}
         assert len(numbers) >= 20
         assert numbers == {str(case.number.conjugate()) for case in special_cases(name)}
+
+
+def test_each_function_has_special_cases_beside_large_and_tiny_numbers():
+    for name in FUNCTIONS:
+        for dtype, extremes in EXTREMES.items():
+            cases = [case.number for case in special_cases(name, dtype)]
+            found = {abs(part) for number in cases for part in (number.real, number.imag)}
+            assert found.issuperset(extremes)
 
 
 def test_a_part_has_the_sign_of_its_zero_unless_the_standard_leaves_it_open():

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-__all__ = ["FUNCTIONS", "SpecialCase", "is_part", "special_cases"]
+from burn.dtype import DType, float32, float64
+
+__all__ = ["EXTREMES", "FUNCTIONS", "SpecialCase", "is_part", "special_cases"]
 
 Part: TypeAlias = float | str
 """Real or imaginary part of a result: a string where its sign is unspecified."""
@@ -33,29 +35,38 @@ class SpecialCase(NamedTuple):
 
 INF, NAN, PI = math.inf, math.nan, math.pi
 
-_POSITIVE: Final = [0.25, 1.0, 1.5, 3.0, 12.0, 30.0]
-_NONZERO: Final = [*_POSITIVE, *[-value for value in _POSITIVE]]
-_FINITE: Final = [0.0, -0.0, *_NONZERO]
-
-_CLASSES: Final[dict[str, list[float]]] = {
-    "+0": [0.0],
-    "-0": [-0.0],
-    "±0": [0.0, -0.0],
-    "1": [1.0],
-    "-1": [-1.0],
-    "+inf": [INF],
-    "-inf": [-INF],
-    "±inf": [INF, -INF],
-    "nan": [NAN],
-    "large": [1000.0],
-    "positive": _POSITIVE,
-    "nonzero": _NONZERO,
-    "nonzero or inf": [*_NONZERO, INF, -INF],
-    "not 0": [*_NONZERO, INF, -INF, NAN],
-    "finite": _FINITE,
-    "any": [*_FINITE, INF, -INF, NAN],
+EXTREMES: Final = {
+    float32: (2.0**-149, 2.0**-100, 2.0**70, 2.0**127),
+    float64: (2.0**-1074, 2.0**-700, 2.0**600, 2.0**1023),
 }
-"""The words of the standard for a part of a number; the exponential of a large one overflows."""
+"""Numbers whose squares are no numbers of a dtype: below 1 the least ones, above 1 the largest."""
+
+_POSITIVE: Final = [0.25, 1.0, 1.5, 3.0, 12.0, 30.0]
+
+
+def _classes(extremes: Sequence[float]) -> dict[str, list[float]]:
+    """The standard's words for a part of a number; the exponential of a large one overflows."""
+    positive = [*_POSITIVE, *extremes]
+    nonzero = [*positive, *[-value for value in positive]]
+    finite = [0.0, -0.0, *nonzero]
+    return {
+        "+0": [0.0],
+        "-0": [-0.0],
+        "±0": [0.0, -0.0],
+        "1": [1.0],
+        "-1": [-1.0],
+        "+inf": [INF],
+        "-inf": [-INF],
+        "±inf": [INF, -INF],
+        "nan": [NAN],
+        "large": [1000.0],
+        "positive": positive,
+        "nonzero": nonzero,
+        "nonzero or inf": [*nonzero, INF, -INF],
+        "not 0": [*nonzero, INF, -INF, NAN],
+        "finite": finite,
+        "any": [*finite, INF, -INF, NAN],
+    }
 
 
 def _on_circle(radius: float, less: float = 0.0) -> Callable[[float], tuple[float, float]]:
@@ -241,26 +252,26 @@ FUNCTIONS: Final = (*_RULES, *_TURNED, "cos", *_BASES)
 """Functions that have special cases, as ops and functions are named."""
 
 
-def special_cases(name: str) -> Iterator[SpecialCase]:
-    """Every special case of one of `FUNCTIONS`."""
+def special_cases(name: str, dtype: DType = float64) -> Iterator[SpecialCase]:
+    """Every special case of one of `FUNCTIONS`, of numbers whose parts have a dtype."""
     if name in _TURNED:
-        for number, real, imag in special_cases(_TURNED[name]):
+        for number, real, imag in special_cases(_TURNED[name], dtype):
             yield SpecialCase(complex(number.imag, -number.real), imag, _negated(real))
     elif name == "cos":
-        for number, real, imag in special_cases("cosh"):
+        for number, real, imag in special_cases("cosh", dtype):
             yield SpecialCase(complex(number.imag, -number.real), real, imag)
     elif name in _BASES:
         base = math.log(_BASES[name])
-        for number, real, imag in special_cases("log"):
+        for number, real, imag in special_cases("log", dtype):
             yield SpecialCase(number, _divided(real, base), _divided(imag, base))
     else:
-        yield from _expanded(name)
+        yield from _expanded(name, _classes(EXTREMES[dtype]))
 
 
-def _expanded(name: str) -> Iterator[SpecialCase]:
+def _expanded(name: str, classes: dict[str, list[float]]) -> Iterator[SpecialCase]:
     """The numbers of the rules of a function, their conjugates and negatives."""
     for rule in _RULES[name]:
-        for a, b in itertools.product(_CLASSES[rule[0]], _CLASSES[rule[1]]):
+        for a, b in itertools.product(classes[rule[0]], classes[rule[1]]):
             real, imag = rule[2](b) if callable(rule[2]) else rule[2:]
             yield SpecialCase(complex(a, b), real, imag)
             yield SpecialCase(complex(a, -b), real, _negated(imag))

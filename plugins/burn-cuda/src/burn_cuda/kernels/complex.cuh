@@ -200,6 +200,8 @@ __device__ inline complex128 wide_atanh(complex128 x) {
         return complex128(copysign(0.0, x.re), angle);
     }
     if (x.re == 0.0 && x.im != x.im) return x;
+    const double sum = x.re + x.im;
+    if (sum != sum) return complex128(sum, sum);
     const double sign = copysign(1.0, x.re), across = fabs(x.re), up = sign * x.im;
     if (across > 1e150 || fabs(up) > 1e150) {
         const double length = hypot(across, up);

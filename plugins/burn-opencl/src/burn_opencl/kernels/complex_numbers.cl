@@ -242,7 +242,7 @@ inline C complex_atanh(C x) {
         const REAL angle = isnan(x.y) ? x.y : copysign(NUMBER(0.5) * PI, x.y);
         return (C)(copysign(NUMBER(0.0), x.x), angle);
     }
-    if (x.x == NUMBER(0.0) && isnan(x.y)) return x;
+    if (has_nan(x)) return (C)(x.x == NUMBER(0.0) ? x.x : (REAL)NAN, (REAL)NAN);
     const REAL sign = copysign(NUMBER(1.0), x.x), across = fabs(x.x), up = sign * x.y;
     if (across > HUGE_SQUARE || fabs(up) > HUGE_SQUARE) {
         const REAL length = magnitude((C)(across, up));
