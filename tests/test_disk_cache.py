@@ -1,5 +1,6 @@
 """DiskCache keeps bytes between processes, whatever happens to the folder."""
 
+import errno
 import logging
 import os
 import shutil
@@ -12,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from burn.compiler import DiskCache, may_cache_in, private_folder
+from burn.compiler import DiskCache, private_folder
 
 POSIX = pytest.mark.skipif(os.name == "nt", reason="folders of Windows have no mode and owner")
 
@@ -70,6 +71,17 @@ def test_without_the_variable_it_is_in_the_users_folder_of_caches(tmp_path, monk
     monkeypatch.delenv("BURN_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert DiskCache("unit").folder == tmp_path / "burn/unit"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other folders of caches")
+def test_a_relative_folder_of_caches_counts_as_none_as_its_specification_says(
+    tmp_path, monkeypatch
+):
+    monkeypatch.delenv("BURN_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert DiskCache("unit").folder == tmp_path / ".cache/burn/unit"
 
 
 def test_a_folder_that_cannot_be_made_keeps_nothing(tmp_path, monkeypatch):
@@ -186,7 +198,9 @@ def test_where_others_may_write_to_any_folder_of_the_path_nothing_is_loaded_or_k
     assert cache.folder is None
     (warning,) = warnings_of_burn()
     assert f"other users may write to {changed} (mode {mode:o})" in warning
-    assert f"`chmod go-w {changed}` forbids it, or BURN_CACHE names another folder" in warning
+    assert (
+        f"`chmod go-w {changed}` forbids it, or set BURN_CACHE to a folder of your own" in warning
+    )
     changed.chmod(0o700)
     assert cache.get("key") == b"value"
     assert cache.get("second") is None
@@ -229,7 +243,22 @@ def test_what_belongs_to_another_user_is_refused(tmp_path, monkeypatch, warnings
         assert cache.get("key") is None
     (warning,) = warnings_of_burn()
     assert f"belongs to user {owner}, this process to user {owner + 1}" in warning
+    assert "is executed: set BURN_CACHE to a folder of your own" in warning
+    assert "remove" not in warning  # such as the home folder of the other user
     assert cache.get("key") == b"value"
+
+
+@POSIX
+def test_all_caches_say_once_why_none_of_them_is_used(tmp_path, monkeypatch, warnings_of_burn):
+    (tmp_path / "shared").mkdir()
+    (tmp_path / "shared").chmod(0o777)
+    monkeypatch.setenv("BURN_CACHE", str(tmp_path / "shared"))
+    for name in ("first", "second"):
+        DiskCache(name).put("key", b"value")
+    (warning,) = warnings_of_burn()
+    assert warning.startswith(
+        f"compiled code is not kept on disk: other users may write to {tmp_path}"
+    )
 
 
 @POSIX
@@ -275,7 +304,56 @@ def test_what_is_no_file_but_has_the_name_of_an_entry_is_none_and_does_not_hang(
         make[kind]()
     assert cache.get("key") is None
     cache.put("key", b"value")
-    assert cache.get("key") == (None if kind == "folder" else b"value")
+    assert cache.get("key") == b"value"
+
+
+@POSIX
+def test_a_folder_with_files_in_the_place_of_an_entry_stays(folder):
+    cache = DiskCache("unit")
+    cache.put("key", b"value")
+    (entry,) = files(folder)
+    entry.unlink()
+    entry.mkdir()
+    (entry / "file").write_text("of the user")
+    assert cache.get("key") is None
+    cache.put("key", b"value")
+    assert cache.get("key") is None
+    assert (entry / "file").exists()
+
+
+def test_entries_of_a_disk_that_cannot_be_written_to_are_read(folder, monkeypatch):
+    cache = DiskCache("unit")
+    cache.put("key", b"value")
+
+    def refuse(*arguments, **options):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    for name in ("utime", "mkdir", "unlink", "replace"):
+        monkeypatch.setattr(private_folder.os, name, refuse)
+    monkeypatch.setattr(private_folder.os, "supports_fd", {refuse})
+    assert cache.get("key") == b"value"
+
+
+_LARGE = """
+import os, resource, sys
+from burn.compiler import DiskCache
+
+cache = DiskCache("unit")
+cache.put("key", b"value")
+(entry,) = cache.folder.glob("*.bin")
+os.truncate(entry, 255 << 20)
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+limit = used + (int(sys.argv[1]) << 20)
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+print(cache.get("key"))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit address space")
+@pytest.mark.parametrize("space", [100, 300])
+def test_an_entry_for_which_there_is_no_memory_is_none(folder, space):
+    program = [sys.executable, "-c", _LARGE, str(space)]
+    assert subprocess.check_output(program, text=True).split() == ["None"]
 
 
 @POSIX
@@ -386,19 +464,3 @@ def test_no_descriptor_stays_open(folder):
     folder.chmod(0o777)
     cache.get("0")
     assert descriptors() == before
-
-
-def test_a_library_may_keep_code_where_nobody_else_may_write(tmp_path, monkeypatch):
-    monkeypatch.setenv("BURN_CACHE", str(tmp_path))
-    assert may_cache_in(tmp_path / "library", "LIBRARY_CACHE")
-    monkeypatch.setenv("BURN_CACHE", "0")
-    assert not may_cache_in(tmp_path / "library", "LIBRARY_CACHE")
-
-
-@POSIX
-def test_a_library_keeps_no_code_where_others_may_write(tmp_path, warnings_of_burn):
-    (tmp_path / "library").mkdir()
-    (tmp_path / "library").chmod(0o777)
-    assert not may_cache_in(tmp_path / "library", "LIBRARY_CACHE")
-    (warning,) = warnings_of_burn()
-    assert "or LIBRARY_CACHE names another folder" in warning

@@ -6,10 +6,11 @@ import importlib
 from typing import TYPE_CHECKING, Any, Final
 
 _MODULES: Final = {
-    "disk_cache": ("DiskCache", "may_cache_in"),
+    "disk_cache": ("DiskCache",),
     "executable": ("Executable", "compiled"),
     "explain": ("explained",),
     "fusion": ("fuses", "planned"),
+    "library_folders": ("library_folder",),
     "memory": ("Arena", "packed"),
     "passes": ("lowered", "simplified"),
     "plan": ("Check", "KernelCall", "Plan", "Target"),
@@ -31,18 +32,19 @@ __all__ = [
     "compiled",
     "explained",
     "fuses",
+    "library_folder",
     "lowered",
-    "may_cache_in",
     "packed",
     "planned",
     "simplified",
 ]
 
 if TYPE_CHECKING:
-    from burn.compiler.disk_cache import DiskCache as DiskCache, may_cache_in as may_cache_in
+    from burn.compiler.disk_cache import DiskCache as DiskCache
     from burn.compiler.executable import Executable as Executable, compiled as compiled
     from burn.compiler.explain import explained as explained
     from burn.compiler.fusion import fuses as fuses, planned as planned
+    from burn.compiler.library_folders import library_folder as library_folder
     from burn.compiler.memory import Arena as Arena, packed as packed
     from burn.compiler.passes import lowered as lowered, simplified as simplified
     from burn.compiler.plan import (

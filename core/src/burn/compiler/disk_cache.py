@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import sys
@@ -11,7 +12,7 @@ from typing import Final
 
 from burn.compiler.private_folder import PrivateFolder
 
-__all__ = ["DiskCache", "may_cache_in"]
+__all__ = ["DiskCache", "base_folder"]
 
 _MAX_BYTES: Final = 1 << 28
 
@@ -72,17 +73,18 @@ class DiskCache:
         if folder is None:
             return None
         name = _name(key)
-        stored = folder.read(name, self._max_bytes + _DIGEST_BYTES)
-        if stored is None:
-            return None
-        digest, value = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
-        if digest != _digest(key, value):
+        with contextlib.suppress(MemoryError):  # an entry that is damaged may have any size
+            stored = folder.read(name, self._max_bytes + _DIGEST_BYTES)
+            if stored is None:
+                return None
+            digest, value = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
+            if digest == _digest(key, value):
+                return value
             folder.remove(name)
-            return None
-        return value
+        return None
 
     def put(self, key: str, value: bytes) -> None:
-        """Keep bytes for a key, if the disk permits it.
+        """Keep bytes for a key, if the disk and the memory permit it.
 
         Parameters
         ----------
@@ -94,7 +96,8 @@ class DiskCache:
         folder = self._private()
         if folder is None:
             return
-        folder.write(_name(key), _digest(key, value) + value)
+        with contextlib.suppress(MemoryError):
+            folder.write(_name(key), _digest(key, value) + value)
         self._unchecked += len(value)
         if self._unchecked >= self._max_bytes // 16:
             self._unchecked = 0
@@ -102,29 +105,10 @@ class DiskCache:
 
     def _private(self) -> PrivateFolder | None:
         if not self._is_open:
-            base = _base()
+            base = base_folder()
             self._folder = None if base is None else PrivateFolder(base, self._name)
             self._is_open = True
         return self._folder
-
-
-def may_cache_in(folder: Path, variable: str) -> bool:
-    """Whether a library may keep compiled code in a folder of its own.
-
-    It may unless ``BURN_CACHE=0`` says to keep none, or another user can write to a folder of the
-    path, which a warning says; see `PrivateFolder`. The folder is made if needed.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the library looks for compiled code.
-    variable : str
-        The environment variable that names another folder, for the warning.
-    """
-    if _base() is None:
-        return False
-    folder = folder.absolute()
-    return PrivateFolder(folder.parent, folder.name, variable).is_usable()
 
 
 def _name(key: str) -> str:
@@ -132,10 +116,12 @@ def _name(key: str) -> str:
 
 
 def _digest(key: str, value: bytes) -> bytes:
-    return hashlib.sha256(key.encode() + b"\0" + value).digest()
+    digest = hashlib.sha256(key.encode() + b"\0")
+    digest.update(value)
+    return digest.digest()
 
 
-def _base() -> Path | None:
+def base_folder() -> Path | None:
     """The folder of all caches of burn; None if there is none, or it is switched off."""
     configured = os.environ.get("BURN_CACHE")
     if configured in {"", "0"}:
@@ -153,7 +139,9 @@ def _users_folder() -> Path:
         return Path(base or Path.home() / "AppData/Local") / "burn/cache"
     if sys.platform == "darwin":
         return Path.home() / "Library/Caches/burn"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "burn"
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    # The specification of the variable has programs ignore a relative path.
+    return (named if named.is_absolute() else Path.home() / ".cache") / "burn"
 
 
 def _shrink(folder: PrivateFolder, max_bytes: int) -> None:

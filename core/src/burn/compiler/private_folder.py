@@ -35,7 +35,7 @@ _MAX_LINKS: Final = 40
 """Symbolic links that a path may have, as on Linux."""
 
 _refusals: Final[set[str]] = set()
-"""Reasons that were logged."""
+"""What was logged of folders that are not used."""
 
 
 class Entry(NamedTuple):
@@ -57,7 +57,17 @@ class Entry(NamedTuple):
 
 
 class _UntrustedError(OSError):
-    """Another user can write to a folder of the path."""
+    """Another user can write to a folder of the path.
+
+    Attributes
+    ----------
+    advice : str
+        What makes the path usable; empty if only another path helps.
+    """
+
+    def __init__(self, reason: str, advice: str = "") -> None:
+        super().__init__(reason)
+        self.advice = advice
 
 
 class _Opened(NamedTuple):
@@ -83,9 +93,12 @@ class _Opened(NamedTuple):
         return os.open(self.at(name), flags, 0o600, dir_fd=self.descriptor)
 
     def remove(self, name: str) -> None:
-        """Remove a file of it, if the system permits that."""
+        """Remove a file of it, or an empty folder, if the system permits that."""
         with contextlib.suppress(OSError):
-            os.unlink(self.at(name), dir_fd=self.descriptor)
+            try:
+                os.unlink(self.at(name), dir_fd=self.descriptor)
+            except (IsADirectoryError, PermissionError):  # the second on macOS and Windows
+                os.rmdir(self.at(name), dir_fd=self.descriptor)
 
 
 class PrivateFolder:
@@ -95,8 +108,9 @@ class PrivateFolder:
     superuser, and no other user may write to it, or only as to ``/tmp``, where they cannot rename
     what is not theirs (the sticky bit). A symbolic link belongs to one of the two as well, and the
     folder itself is none. It, and a file that is read, belongs to the user. A path that other
-    users may change is refused: there are no files, and a warning says once why and what to do.
-    On Windows, whose folders of a user are the user's by themselves, nothing is checked.
+    users may change is refused: there are no files, and a warning says why and what to do, once
+    for all folders with the same reason. On Windows, whose folders of a user are the user's by
+    themselves, nothing is checked.
 
     Parameters
     ----------
@@ -106,13 +120,19 @@ class PrivateFolder:
         The folder in `base`.
     variable : str
         The environment variable that names another folder, for the warning.
+    is_closed : bool
+        Whether other users may not even enter the folder, so that the owners and modes of what is
+        in it do not matter. Another process than this class may then read and write it.
     """
 
-    def __init__(self, base: Path, name: str, variable: str = "BURN_CACHE") -> None:
+    def __init__(
+        self, base: Path, name: str, variable: str = "BURN_CACHE", *, is_closed: bool = False
+    ) -> None:
         self.path = base / name
         self._base = base
         self._name = name
         self._variable = variable
+        self._is_closed = is_closed
 
     def is_usable(self) -> bool:
         """Whether the folder is there, or can be made, and is the user's alone."""
@@ -122,7 +142,8 @@ class PrivateFolder:
     def read(self, name: str, max_bytes: int) -> bytes | None:
         """The content of a file, which counts as used now; None if there is none.
 
-        What is no file of the user, or has more than `max_bytes`, is removed.
+        What is no file of the user, or has more than `max_bytes`, is removed; a folder if it is
+        empty.
         """
         with self._opened() as folder:
             if folder is None:
@@ -140,7 +161,8 @@ class PrivateFolder:
                     folder.remove(name)
                     return None
                 if os.utime in os.supports_fd:
-                    os.utime(file)
+                    with contextlib.suppress(OSError):  # a disk may be there to be read alone
+                        os.utime(file)
                 return _content(file, status.st_size)
             except OSError:
                 return None
@@ -187,7 +209,9 @@ class PrivateFolder:
     def _opened(self) -> Iterator[_Opened | None]:
         """The folder, checked and made if needed; None where it cannot be used."""
         try:
-            descriptor = _walked(self._base, self._name) if _HAS_DESCRIPTORS else None
+            descriptor = None
+            if _HAS_DESCRIPTORS:
+                descriptor = _walked(self._base, self._name, is_closed=self._is_closed)
             if descriptor is None:
                 self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
@@ -201,18 +225,22 @@ class PrivateFolder:
                 os.close(descriptor)
 
     def _explain(self, error: OSError) -> None:
-        """Log once why the folder is not used."""
-        text = f"compiled code is not kept in {self.path}: {error}"
+        """Log why the folder is not used, unless the same was logged of another one."""
+        level = logging.INFO
+        cause = f"{self._base}: {error.strerror or error}"
         if isinstance(error, _UntrustedError):
-            text += (
-                f", or {self._variable} names another folder; BURN_CACHE=0 keeps no compiled code"
+            level = logging.WARNING
+            advice = f"{error.advice}, or " if error.advice else ""
+            cause = (
+                f"{error}: {advice}set {self._variable} to a folder of your own (BURN_CACHE=0 "
+                f"keeps no compiled code)"
             )
-        if text not in _refusals:
-            _refusals.add(text)
-            _log.log(logging.WARNING if isinstance(error, _UntrustedError) else logging.INFO, text)
+        if cause not in _refusals:
+            _refusals.add(cause)
+            _log.log(level, f"compiled code is not kept on disk: {cause}")
 
 
-def _walked(base: Path, name: str) -> int:
+def _walked(base: Path, name: str, *, is_closed: bool) -> int:
     """The descriptor of a folder, all of whose path was checked; what is missing is made."""
     rest = [name, *reversed(base.parts[1:])]
     path, links = base.anchor, 0
@@ -239,7 +267,7 @@ def _walked(base: Path, name: str) -> int:
                 found, inner = os.open(target.anchor, _SEARCH), target.anchor
             os.close(folder)
             folder, path = found, inner
-            _check(folder, path, is_last=not rest)
+            _check(folder, path, is_last=not rest, is_closed=is_closed and not rest)
     except BaseException:
         os.close(folder)
         raise
@@ -257,8 +285,11 @@ def _descriptor(name: str, folder: int) -> int:
         return os.open(name, _SEARCH, dir_fd=folder)
 
 
-def _check(folder: int, path: str, *, is_last: bool) -> None:
+def _check(folder: int, path: str, *, is_last: bool, is_closed: bool = False) -> None:
     """Refuse a folder that another user can change, or in which they can rename what is not theirs.
+
+    One that is to be closed to them is refused if they may enter it, or could: where they could,
+    its content may be theirs.
 
     Raises
     ------
@@ -267,11 +298,17 @@ def _check(folder: int, path: str, *, is_last: bool) -> None:
     """
     status = os.fstat(folder)
     _check_owner(status, path, others=() if is_last else (0,))
-    mode = status.st_mode
+    mode = stat.S_IMODE(status.st_mode)
+    if is_closed and mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise _UntrustedError(
+            f"{path} is open to other users (mode {mode:o}), who may have written what is "
+            f"executed there",
+            "remove it",
+        )
     if mode & (stat.S_IWGRP | stat.S_IWOTH) and (is_last or not mode & stat.S_ISVTX):
         raise _UntrustedError(
-            f"other users may write to {path} (mode {stat.S_IMODE(mode):o}), and what is there is "
-            f"executed: `chmod go-w {path}` forbids it"
+            f"other users may write to {path} (mode {mode:o}), and what is there is executed",
+            f"`chmod go-w {path}` forbids it",
         )
 
 
@@ -280,7 +317,7 @@ def _check_owner(status: os.stat_result, path: str, others: tuple[int, ...]) -> 
     if status.st_uid not in (os.geteuid(), *others):
         raise _UntrustedError(
             f"{path} belongs to user {status.st_uid}, this process to user {os.geteuid()}, and "
-            f"what is there is executed: remove it"
+            f"what is there is executed"
         )
 
 

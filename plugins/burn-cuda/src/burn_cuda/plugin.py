@@ -39,6 +39,9 @@ def burn_backends() -> list[BackendSpec]:
 
 
 def _load() -> Backend:
+    from burn_cuda.library_caches import check_library_caches
+
+    check_library_caches()  # before CuPy is imported
     from burn_cuda.backend import CudaBackend
     from burn_cuda.runtime import Runtime, device_count
 

@@ -10,7 +10,6 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import cupy
@@ -23,7 +22,6 @@ from burn.plugin_api import (
     ExecutionError,
     OutOfMemoryError,
     Shape,
-    may_cache_in,
 )
 from burn_cuda.array import Array, dense_layout
 from burn_cuda.blas import Blas
@@ -44,17 +42,6 @@ _MIN_CAPABILITY_FOR_WIDE: Final = (7, 0)
 """Versions of NVRTC and the driver, and the GPUs, with which arguments may take more memory."""
 
 _binaries: Final = DiskCache("cuda")
-
-
-def _check_cupy_cache() -> None:
-    """Keep CuPy from a folder that other users can write to, and from any by ``BURN_CACHE=0``.
-
-    CuPy reads the variable whenever it compiles one of its own kernels.
-    """
-    chosen = os.environ.get("CUPY_CACHE_DIR")
-    folder = Path(chosen) if chosen else Path.home() / ".cupy" / "kernel_cache"
-    if not may_cache_in(folder, "CUPY_CACHE_DIR"):
-        os.environ.setdefault("CUPY_CACHE_IN_MEMORY", "1")
 
 
 def device_count() -> int:
@@ -118,7 +105,6 @@ class Runtime(Blas):
 
     def __init__(self, index: int) -> None:
         super().__init__()
-        _check_cupy_cache()
         self.index = index
         self.device = cupy.cuda.Device(index)
         self.tf32 = os.environ.get("BURN_CUDA_TF32") == "1"

@@ -1,48 +1,38 @@
-"""Folders in which PoCL and PyOpenCL keep code that they execute: checked as burn's own is."""
+"""Where PoCL and PyOpenCL keep code that they execute: in a folder of burn's, and nowhere."""
 
 from __future__ import annotations
 
-import atexit
 import functools
+import logging
 import os
-import shutil
 import sys
-import tempfile
-from pathlib import Path
 
-from burn.plugin_api import may_cache_in
+from burn.plugin_api import library_folder
 
 __all__ = ["check_library_caches"]
+
+_log = logging.getLogger("burn")
+
+_NO_FOLDER = f"{os.devnull}/burn-pocl-none"
+"""A path where nothing can be made: PoCL then has no devices, and all other drivers work."""
 
 
 @functools.cache
 def check_library_caches() -> None:
-    """Keep the libraries from folders that other users can write to, and from all by BURN_CACHE=0.
+    """Give PoCL a folder that is closed to other users, and let PyOpenCL keep nothing on disk.
 
-    PoCL then has a folder until the process ends, and PyOpenCL keeps nothing. Both read their
-    variables when they are initialized, so this comes before.
+    Both read their variables when they are initialized, so this comes before. PoCL's is always
+    set: without it, PoCL looks for a folder in another way than Python. PyOpenCL pickles Python
+    code in folders that no variable of its own names. It saves no time by that, and binaries are
+    kept by burn-opencl.
     """
     if sys.platform == "win32":  # neither PoCL nor PyOpenCL shares folders there
         return
-    try:
-        mac = Path.home() / "Library/Caches"
-        usual = mac if sys.platform == "darwin" else Path.home() / ".cache"
-    except RuntimeError:  # the user has no home
-        usual = Path(tempfile.gettempdir())
-    caches = Path(os.environ.get("XDG_CACHE_HOME") or usual)
-    pocl = os.environ.get("POCL_CACHE_DIR")
-    folder = Path(pocl) if pocl else caches / "pocl" / "kcache"
-    if not may_cache_in(folder, "POCL_CACHE_DIR"):
-        temporary = tempfile.mkdtemp(prefix="burn-pocl-")
-        os.environ["POCL_CACHE_DIR"] = temporary
-        atexit.register(_remove, temporary, os.getpid())
-    # Python code that sets the arguments of kernels, which PyOpenCL pickles.
-    if "PYOPENCL_NO_CACHE" not in os.environ and not may_cache_in(
-        caches / "pytools", "XDG_CACHE_HOME"
-    ):
-        os.environ["PYOPENCL_NO_CACHE"] = "1"
-
-
-def _remove(folder: str, process: int) -> None:
-    if os.getpid() == process:  # a fork shares the folder
-        shutil.rmtree(folder, ignore_errors=True)
+    folder = library_folder("pocl", "POCL_CACHE_DIR", or_temporary=True)
+    if folder is None:
+        _log.warning(
+            "PoCL has no devices: it keeps what it compiles in files, and there is no folder for "
+            "them: set BURN_CACHE or TMPDIR to one that can be written to"
+        )
+    os.environ["POCL_CACHE_DIR"] = _NO_FOLDER if folder is None else str(folder)
+    os.environ["PYOPENCL_NO_CACHE"] = "1"
