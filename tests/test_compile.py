@@ -20,8 +20,10 @@ import pytest
 
 import burn
 from burn import nn
-from burn.ir import RuntimeNumber
+from burn.ir import OperationIr, RuntimeNumber
+from burn.router import recorder
 from burn.transforms import Compiled
+from burn.transforms._compiling import Compiling
 
 CPU = burn.Device("cpu")
 AUTODIFF = CPU.autodiff()
@@ -708,6 +710,134 @@ def test_writes_of_other_threads_go_on_while_a_function_is_traced():
     assert weight.tolist() == [7.0, 8.0]
     assert view.tolist() == [8.0]
     assert other.tolist() == [12.0]
+
+
+def in_another_thread(function):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(function).result(60.0)
+
+
+def views_of(x):
+    """The views of a tensor that are alive, as the running thread sees them."""
+    return [view for view in [one() for one in x.link or ()] if view is not None]
+
+
+@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("kind", ["root", "view"])
+def test_other_threads_see_no_view_that_a_trace_makes(name, kind):
+    root = burn.zeros((2, 2), device=CPU)
+    own = root[...]
+    weight = root if kind == "root" else root[:1]
+    seen = []
+
+    def function(x):
+        first, second = weight.mT, weight.reshape((-1,))
+        third = second[:1]
+        seen.append(in_another_thread(lambda: [id(one) for one in views_of(root)]))
+        weight[...] = 1.0
+        return x * first, second, third
+
+    before = [id(one) for one in views_of(root)]
+    TRACES[name](function)(tensor(1.0))
+    assert seen == [before]
+    assert id(own) in before
+
+
+@on_each_device
+def test_a_view_that_a_trace_returns_has_what_other_threads_write_at_its_end(device, monkeypatch):
+    weight = burn.zeros((2, 2), device=device)
+    forget = Compiling.forget
+    found = []
+
+    def write():
+        found.append(len(views_of(weight)))
+        weight[0] = weight[0] + 1.0
+
+    def write_and_forget(trace):  # the trace has ended, and its result is still there
+        in_another_thread(write)
+        forget(trace)
+
+    monkeypatch.setattr(Compiling, "forget", write_and_forget)
+    step = burn.compile(lambda x: (x * 2.0, weight.mT))
+    _, view = step(tensor(1.0, device=device))
+    assert found == [0]
+    assert view.tolist() == [[1.0, 0.0], [1.0, 0.0]]
+    weight[0, 1] = 7.0
+    assert view.tolist() == [[1.0, 0.0], [7.0, 0.0]]
+    view[1, 1] = 9.0
+    assert weight.tolist() == [[1.0, 7.0], [0.0, 9.0]]
+
+
+def test_a_write_of_another_thread_while_a_trace_makes_a_view_adds_nothing_to_the_program(
+    monkeypatch,
+):
+    root = burn.zeros((2, 3), device=CPU)
+    view = root[:1]
+    other = tensor(1.0)
+    source_line = recorder.source_line
+    writes = [lambda: other.__setitem__(0, 2.0)]
+
+    def write_and_find():  # the first operation is written down now
+        while writes:
+            in_another_thread(writes.pop())
+        return source_line()
+
+    monkeypatch.setattr(recorder, "source_line", write_and_find)
+    program = burn.ir.trace(lambda x: x * view.mT.reshape((-1,)), burn.ones(3, device=CPU))
+    monkeypatch.undo()
+    assert other.tolist() == [2.0]
+    operations = [one.name for one in program.operations if isinstance(one, OperationIr)]
+    assert operations == ["permute", "reshape", "multiply"]
+    assert [one is view for one in program.calling.captured] == [True]
+
+
+@pytest.mark.parametrize("name", ["compile", "trace"])
+def test_a_view_that_a_trace_makes_independent_remains_a_view_until_the_program_runs(name):
+    root = tensor(1.0, 2.0)
+    view = root[:1]
+    seen = []
+
+    def write():
+        root[0] = 3.0
+        seen.append(view.tolist())
+
+    def function(x):
+        view.assign(x * 2.0)
+        in_another_thread(write)
+        root[...] = root + x
+        return view * 1.0
+
+    def fails(x):
+        function(x)
+        raise ValueError
+
+    with pytest.raises(ValueError, match=r"^$"):
+        TRACES[name](fails)(tensor(5.0))
+    assert seen == [[3.0]]
+    call = TRACES[name](function)(tensor(5.0))
+    if name == "trace":
+        call = call(tensor(5.0))
+    assert call.tolist() == view.tolist() == [10.0]
+    assert root.tolist() == [8.0, 7.0]
+    root[0] = 4.0
+    assert view.tolist() == [10.0]
+
+
+@on_each_device
+def test_a_view_that_is_kept_from_a_trace_refuses_writes_and_hinders_none(device):
+    weight = burn.zeros((2, 2), device=device)
+    kept = []
+
+    def function(x):
+        kept.append(weight.mT)
+        return x
+
+    with pytest.raises(burn.errors.TraceError, match="keeps a tensor"):
+        burn.compile(function)(tensor(1.0, device=device))
+    weight[0] = 1.0
+    with pytest.raises(burn.errors.TraceError, match="was kept from a trace that has ended"):
+        kept[0][0] = 2.0
+    assert weight.tolist() == [[1.0, 1.0], [0.0, 0.0]]
 
 
 def test_traces_of_two_threads_share_a_tensor():

@@ -7,7 +7,8 @@ ops, and every live view a new one computed from that. So readers pay nothing. E
 in place only where a backend finds that no other object shares its memory (`Backend.can_write`).
 
 Writes of all threads hold one lock. A view that one thread makes while another one writes is
-computed again.
+computed again. Views that a trace makes are known in that trace alone
+(`burn.transforms._stand_ins`): a write of another thread has no value for them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import ref
 
 from burn.autodiff import Capture, is_wrapped, recording
-from burn.devices import running_trace, trace_counts
+from burn.devices import running_trace
 from burn.dispatch import (
     DispatchTensor,
     call_of,
@@ -59,6 +60,9 @@ Link: TypeAlias = "tuple[Tensor, Link | None, str, tuple[Any, ...]]"
 """Of a view: its root, the link of the view that it was made of, if it was none of the root itself,
 and the op that made it. Views of views share their links."""
 
+_held_link: Final[Any] = DispatchTensor.link
+"""The descriptor of the slot, which traces do not change."""
+
 _lock = new_rlock()
 """Held while a write reads, computes and rebinds."""
 
@@ -99,9 +103,12 @@ class Views:
         return result
 
     def compute(self, x: Tensor) -> None:
-        """Compute a view again from its root, between two writes."""
-        with _lock:
-            _assign(x, _apply(_steps_of(x.link), root_of(x)))
+        """Compute a view again that was made while another thread wrote.
+
+        In a trace its value is that of the program, which another thread does not change.
+        """
+        if not x.tensor_type.device.is_traced:
+            _compute(x)
 
 
 _views: Final = Views()
@@ -214,6 +221,8 @@ def rebind(x: Tensor, value: Tensor) -> None:
         return
     with _lock:
         if is_view(x):
+            if value.tensor_type.device.is_traced:
+                join_trace(x)  # it remains a view outside
             views = _views.of(root_of(x))
             views.difference_update([one for one in views if one() is x])
             x.link = None
@@ -255,15 +264,17 @@ def base_of(x: Tensor, others: Iterable[Tensor] = ()) -> tuple[Tensor, tuple[Ste
 
 
 def _live_views(root: Tensor) -> list[Tensor]:
-    views = [] if root.link is None else list(root.link)
-    found = [one for one in [view() for view in views] if one is not None]
-    return [one for one in found if _is_seen(one)] if trace_counts[0] else found
-
-
-def _is_seen(view: Tensor) -> bool:
-    """Whether a view is of no trace, or of the one that runs in this thread."""
+    """The views of a root that this thread sees: in a trace also those that it has made."""
+    if root.link is None:
+        return []
+    links = [_held_link.__get__(root)]
     trace = running_trace()
-    return not view.tensor_type.device.is_traced or (trace is not None and trace.owns(view))
+    while trace is not None:
+        links.append(trace.stand_ins.values.get(id(root), {}).get("link"))
+        trace = trace.outer
+    views = [view() for link in links if link.__class__ is set for view in list(link)]
+    # In a trace a view from outside may have become independent.
+    return [one for one in views if one is not None and root_of(one) is root]
 
 
 def _steps_of(link: Link | None) -> list[Step]:
@@ -375,13 +386,19 @@ def _assign(x: Tensor, value: Tensor) -> None:
         x.primitive, x.tensor_type = value.primitive, value.tensor_type
 
 
+def _compute(x: Tensor) -> None:
+    """Compute a view again from its root, between two writes."""
+    with _lock:
+        _assign(x, _apply(_steps_of(x.link), root_of(x)))
+
+
 def _finish_write(root: Tensor, done: Sequence[Tensor]) -> None:
     """Count a write, and recompute the views that were made while it ran."""
     _views.writes += 1  # under the lock only
     known = {id(one) for one in done}
     for one in _live_views(root):
         if id(one) not in known:
-            _views.compute(one)
+            _compute(one)
 
 
 def _assign_in_place(root: Tensor, x: Tensor, value: Tensor | Scalar, slices: Slices) -> bool:
@@ -390,6 +407,8 @@ def _assign_in_place(root: Tensor, x: Tensor, value: Tensor | Scalar, slices: Sl
     device = tensor_type.device
     backend = device.ops.backend
     if is_wrapped(root.primitive) or is_quantized(root.primitive):
+        return False
+    if x.tensor_type.device is not device:  # a view that was kept from a trace, which says so
         return False
     source: Primitive | Scalar
     if isinstance(value, DispatchTensor):

@@ -1,8 +1,9 @@
 """Stand-ins: what the tensors from outside are in a trace, which no other thread sees.
 
-While a tensor from outside belongs to a trace, its class is one that looks `primitive` and
-`tensor_type` up in the running trace. Every thread and asyncio task without that trace reads and
-writes what the tensor holds.
+While a tensor from outside belongs to a trace, its class is one that looks `primitive`,
+`tensor_type` and `link` up in the running trace. Every thread and asyncio task without that trace
+reads and writes what the tensor holds. So the views that a trace makes of it are in a set of the
+trace, where no write of another thread finds them.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class StandIns:
     Attributes
     ----------
     values : dict of int to dict
-        For the id of a tensor: its attributes `primitive` and `tensor_type` in the trace.
+        For the id of a tensor: its attributes in the trace, as far as they differ.
     """
 
     __slots__ = ("_tensors", "values")
@@ -39,8 +40,17 @@ class StandIns:
         self._tensors: list[DispatchTensor] = []
 
     def add(self, x: DispatchTensor, primitive: Any, tensor_type: Any) -> None:
-        """Let the trace see these attributes of a tensor."""
-        self.values[id(x)] = {"primitive": primitive, "tensor_type": tensor_type}
+        """Let the trace see these attributes of a tensor, and have views of it of its own."""
+        self._look_up(x)
+        if x.link.__class__ is tuple:
+            self._look_up(x.link[0])
+        self.values[id(x)] |= {"primitive": primitive, "tensor_type": tensor_type}
+
+    def _look_up(self, x: DispatchTensor) -> None:
+        """Let a tensor have attributes of its own in the trace, where they are given."""
+        if id(x) in self.values:
+            return
+        self.values[id(x)] = {}
         self._tensors.append(x)
         kind: Any = x.__class__
         with _lock:
@@ -77,21 +87,30 @@ def _looked_up(kind: type) -> type:
         "__module__": kind.__module__,
         "__qualname__": kind.__qualname__,
         "__class__": property(lambda _: kind),
+        "link": property(_get_link, _put_link),
         "primitive": _attribute("primitive"),
         "tensor_type": _attribute("tensor_type"),
     }
     return type(kind.__name__, (kind,), members)
 
 
+_held: Final[dict[str, Any]] = {
+    name: getattr(DispatchTensor, name) for name in ("link", "primitive", "tensor_type")
+}
+"""The descriptors of the slots."""
+
+_NOTHING: Final[dict[str, Any]] = {}
+
+
 def _attribute(name: str) -> property:
-    held: Any = getattr(DispatchTensor, name)  # the descriptor of the slot
+    held = _held[name]
 
     def get(x: DispatchTensor) -> Any:
-        found = _in_trace(x)
+        found = _in_trace(x, name)
         return held.__get__(x) if found is None else found[name]
 
     def put(x: DispatchTensor, value: Any) -> None:
-        found = _in_trace(x)
+        found = _in_trace(x, name)
         if found is None:
             held.__set__(x, value)
         else:
@@ -100,12 +119,45 @@ def _attribute(name: str) -> property:
     return property(get, put)
 
 
-def _in_trace(x: DispatchTensor) -> dict[str, Any] | None:
+def _in_trace(x: DispatchTensor, name: str) -> dict[str, Any] | None:
     """The attributes of a tensor in the running trace, or in the next one around it that has it."""
     trace: Any = running_trace()
     while trace is not None:
-        found: dict[str, Any] | None = trace.stand_ins.values.get(id(x))
-        if found is not None:
+        found: dict[str, Any] = trace.stand_ins.values.get(id(x), _NOTHING)
+        if name in found:
             return found
         trace = trace.outer
     return None
+
+
+def _get_link(x: DispatchTensor) -> Any:
+    return _link_in(running_trace(), x)
+
+
+def _put_link(x: DispatchTensor, value: Any) -> None:
+    trace = _nearest(running_trace(), x)
+    if trace is None:
+        _held["link"].__set__(x, value)
+    else:
+        trace.stand_ins.values[id(x)]["link"] = value
+
+
+def _link_in(trace: Any, x: DispatchTensor) -> Any:
+    """The link of a tensor in a trace: the one around it, but a set of views is its own."""
+    trace = _nearest(trace, x)
+    if trace is None:
+        return _held["link"].__get__(x)
+    own = trace.stand_ins.values[id(x)]
+    if "link" not in own:
+        outside = _link_in(trace.outer, x)
+        if outside.__class__ is not set:
+            return outside
+        own["link"] = set()
+    return own["link"]
+
+
+def _nearest(trace: Any, x: DispatchTensor) -> Any:
+    """A trace, or the next one around it, in which a tensor may have attributes of its own."""
+    while trace is not None and id(x) not in trace.stand_ins.values:
+        trace = trace.outer
+    return trace

@@ -15,7 +15,7 @@ from burn.dispatch import common_device, join_trace, meta_of
 from burn.errors import ArgumentError, DeviceMismatchError, DTypeError
 from burn.functions.assignment import assign
 from burn.functions.common import DeviceLike, dispatch
-from burn.functions.views import root_of, write
+from burn.functions.views import is_view, rebind, root_of, write
 from burn.generator import reserve
 from burn.ir import Execution, GraphIr, OperationIr, TensorIr
 from burn.ops.quiet import is_busy
@@ -360,10 +360,13 @@ class Program(GraphIr):
                     hint="Pass a copy: x.astype(x.dtype, copy=True)",
                     operation="a program",
                 )
-            targets.append((target, result.is_leaf))
-        for (target, is_leaf), value in zip(targets, values, strict=True):
+            # A view from outside that shares elements still is computed from its root.
+            targets.append((target, result.is_leaf, index < 0 and is_view(target)))
+        for (target, is_leaf, is_independent), value in zip(targets, values, strict=True):
             if is_leaf:
                 assign(target, value, require_grad=True)
+            elif is_independent:
+                rebind(target, value)
             else:
                 write(target, lambda value=value: value, "a program")  # type: ignore[misc]  # of this round
 
