@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -570,26 +571,55 @@ class Clock:
 
 
 class Programs(NumpyBackend):
-    """A backend whose programs take a second to compile, of which a clock knows."""
+    """A backend that takes some time to compile a program of new operations, by a clock."""
 
     def name(self, device):
         return "programs"
 
     def compile(self, graph, device):
-        self.clock.now += 1.0
+        names = tuple(one.name for one in graph.operations)
+        if len(names) > 1 and names not in self.known:  # it compiles what it can fuse
+            self.clock.now += self.seconds
+            self.known.add(names)
 
 
-def test_what_a_program_of_a_new_shape_costs_is_measured(monkeypatch):
+def cost_of_programs(seconds, monkeypatch):
+    """What is measured of a library that compiles programs, whatever their shapes are."""
     backend = Programs()
-    backend.clock = Clock(monkeypatch, shape_cost)
+    backend.clock, backend.seconds = Clock(monkeypatch, shape_cost), seconds
+    backend.known = set()
     spec = BackendSpec("programs", lambda: backend, lambda: [DeviceInfo("unit", 0, "")], ("unit",))
     with registered(spec):
         device = burn.Device("programs")
         cost = shape_cost.ShapeCost.of(Subject.of(device, compiles=True))
-        eager = shape_cost.ShapeCost.of(Subject.of(device))
-    assert (cost.new, cost.known, cost.is_high) == (2.0, 0.0, True)  # a sum and a product
+        assert not shape_cost.ShapeCost.of(Subject.of(device)).is_high
+    assert (cost.new, cost.known) == (pytest.approx(seconds), 0.0)
     assert shape_cost.ShapeCost.of_json(cost.as_json()) == cost
-    assert not eager.is_high
+    assert "a new program takes" in str(cost)
+    return cost
+
+
+def tries_few_shapes(cost, monkeypatch, *, quick=True):
+    """Whether a run of some programs does, of which each has that cost."""
+    monkeypatch.setattr(shape_cost.ShapeCost, "of", lambda subject: cost)
+    report = run(
+        "cpu", ops=["add"], suites=["values"], dtypes=[float32], quick=quick, compiles=True
+    )
+    assert len(report.results) < 60
+    return report.few_shapes
+
+
+def test_a_quick_run_of_programs_tries_few_shapes_where_it_compiles_for_minutes(monkeypatch):
+    cost = cost_of_programs(0.03, monkeypatch)
+    assert cost.is_high
+    assert not tries_few_shapes(cost, monkeypatch)  # a few checks
+    assert tries_few_shapes(replace(cost, new=60.0), monkeypatch)
+    assert not tries_few_shapes(replace(cost, new=60.0), monkeypatch, quick=False)
+    assert cost.is_high_for(checks=17_000)  # as many as a quick run has
+
+
+def test_a_quick_run_of_programs_tries_all_shapes_where_they_are_compiled_soon(monkeypatch):
+    assert not cost_of_programs(0.015, monkeypatch).is_high_for(checks=17_000)
 
 
 class WaitingProcess:

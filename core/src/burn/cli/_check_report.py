@@ -133,11 +133,12 @@ def _print_slowest(console: Console, report: Report) -> None:
     slow = ", ".join([f"{result.check.name} {result.seconds:.2f} s" for result in slowest])
     print_line(console, f"slowest: {slow}", "dim")
     if report.shape_cost.is_high:
+        compiles = "each program" if report.shape_cost.of_programs else "for each shape"
         rows = sorted(report.rows, key=lambda row: -row.seconds)[:_SLOWEST]
         ops = ", ".join([f"{row.op} {row.seconds:.1f} s, {row.calls} calls" for row in rows])
         print_line(
             console,
-            f"why: {report.shape_cost}: the library seems to compile for each shape. "
+            f"why: {report.shape_cost}: the library seems to compile {compiles}. "
             "Slowest ops, and how many of their calls differ in shapes, dtype or attributes: "
             f"{ops}",
             "dim",

@@ -19,7 +19,7 @@ from burn.testing.shape_cost import ShapeCost
 from burn.testing.subject import Subject
 from burn.testing.suites import SUITES, checks_of, is_left_out
 
-__all__ = ["Chosen", "needs_few_shapes"]
+__all__ = ["Chosen"]
 
 _COMMON_SHAPE: Final = (3, 4)
 """The shape that most samples have."""
@@ -57,30 +57,33 @@ class Chosen:
     ----------
     checks : list of Check
         Those that are to be made.
+    few_shapes : bool
+        Whether each suite tries one sample of each op, since each new shape costs much.
     left_out : dict of str to int
-        By suite, how many checks are left out, since each new shape costs much.
+        By suite, how many checks are left out for that reason.
     problem : str
         Why there is nothing to try; "" if there is.
     """
 
     checks: list[Check]
+    few_shapes: bool
     left_out: Mapping[str, int] = field(default_factory=dict)
     problem: str = ""
 
     @classmethod
-    def of(cls, subject: Subject, selection: Selection, *, few_shapes: bool) -> Self:
-        """The checks of a subject."""
+    def of(
+        cls, subject: Subject, selection: Selection, cost: ShapeCost, *, few_shapes: bool | None
+    ) -> Self:
+        """The checks of a subject, of few shapes if that is wanted, or a quick run takes long."""
         every = list(checks_of(subject, selection))
+        if few_shapes is None:
+            few_shapes = selection.quick and cost.is_high_for(len(every))
         checks = list(_with_few_shapes(subject, every)) if few_shapes else every
         left_out = Counter(check.suite for check in every)
         left_out.subtract(check.suite for check in checks)
         problem = "" if checks else _why_nothing(subject, selection, few_shapes=few_shapes)
-        return cls(checks, {name: count for name, count in left_out.items() if count}, problem)
-
-
-def needs_few_shapes(wanted: bool | None, selection: Selection, cost: ShapeCost) -> bool:
-    """Whether to try few shapes: as it is wanted, or where a quick run would take long."""
-    return selection.quick and cost.is_high if wanted is None else wanted
+        found = {name: count for name, count in left_out.items() if count}
+        return cls(checks, few_shapes, found, problem)
 
 
 def _why_nothing(subject: Subject, selection: Selection, *, few_shapes: bool) -> str:

@@ -25,7 +25,7 @@ from burn.errors import BurnError
 from burn.parent_process import end_with_parent
 from burn.testing._check import Check, Result, Status
 from burn.testing._check_selection import Selection
-from burn.testing._chosen_checks import Chosen, needs_few_shapes
+from burn.testing._chosen_checks import Chosen
 from burn.testing._expected import ExpectedFailures, run_check
 from burn.testing._first_calls import listen as listen_to_first_calls
 from burn.testing._summary import SubjectSummary
@@ -159,12 +159,11 @@ def _describe(
     cost: ShapeCost,
 ) -> tuple[dict[str, Any], list[Check]]:
     """What the process that started this one asks of the device, and the checks."""
-    few_shapes = needs_few_shapes(wants_few_shapes, selection, cost)
-    chosen = Chosen.of(subject, selection, few_shapes=few_shapes)
+    chosen = Chosen.of(subject, selection, cost, few_shapes=wants_few_shapes)
     description = {
         "subject": SubjectSummary.of(subject).as_json(),
         "shape_cost": cost.as_json(),
-        "few_shapes": few_shapes,
+        "few_shapes": chosen.few_shapes,
         "left_out": chosen.left_out,
         "problems": [one for one in (chosen.problem, *expected.unknown(subject)) if one],
         "checks": [

@@ -15,7 +15,7 @@ from burn.dtype import DType
 from burn.errors import ArgumentError, BurnError
 from burn.testing._check import Check, Result, Status
 from burn.testing._check_selection import Selection
-from burn.testing._chosen_checks import Chosen, needs_few_shapes
+from burn.testing._chosen_checks import Chosen
 from burn.testing._expected import ExpectedFailures, find_expected_failures, run_check
 from burn.testing._summary import SubjectSummary
 from burn.testing._worker_process import Shard
@@ -168,8 +168,8 @@ class Session:
         subject = Subject.of(self.device, **self._mode)
         expected = ExpectedFailures.read(self._expected_failures)
         self._cost = ShapeCost.of(subject)
-        self._few_shapes = needs_few_shapes(self._few_shapes, self._selection, self._cost)
-        chosen = Chosen.of(subject, self._selection, few_shapes=self._few_shapes)
+        chosen = Chosen.of(subject, self._selection, self._cost, few_shapes=self._few_shapes)
+        self._few_shapes = chosen.few_shapes
         self._left_out = chosen.left_out
         reasons = {
             check.name: reason
