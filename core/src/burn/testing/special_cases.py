@@ -36,8 +36,8 @@ class SpecialCase(NamedTuple):
 INF, NAN, PI = math.inf, math.nan, math.pi
 
 EXTREMES: Final = {
-    float32: (2.0**-149, 2.0**-100, 2.0**70, 2.0**127),
-    float64: (2.0**-1074, 2.0**-700, 2.0**600, 2.0**1023),
+    float32: (2.0**-149, 2.0**-100, 2.0**70, 1.75 * 2.0**127),
+    float64: (2.0**-1074, 2.0**-700, 2.0**600, 1.75 * 2.0**1023),
 }
 """Numbers whose squares are no numbers of a dtype: below 1 the least ones, above 1 the largest."""
 

@@ -1,4 +1,4 @@
-"""Functions of complex numbers where NumPy departs from the standard.
+"""Functions of complex numbers where NumPy departs from the standard, or squares leave the range.
 
 Results for infinite and NaN parts follow the special cases of the array API standard (2025.12,
 "Element-wise Functions").
@@ -7,36 +7,91 @@ Results for infinite and NaN parts follow the special cases of the array API sta
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from burn.plugin_api import DType, specializing
+from burn.plugin_api import DType, Scalar, specializing
 from burn_cpu.base import Array
 
-Function = Callable[[Array], Array]
+Function = Callable[..., Array]
 
 
 def with_complex(real_function: Function, complex_function: Function) -> Function:
     """A function that calls another one for complex arrays."""
 
-    def call(x: Array) -> Array:
-        return complex_function(x) if x.dtype.kind == "c" else real_function(x)
+    def call(*operands: Any) -> Array:
+        is_complex = any(np.iscomplexobj(one) for one in operands)
+        return complex_function(*operands) if is_complex else real_function(*operands)
 
     def specialize(dtype: DType) -> Function:
-        return complex_function if dtype.is_complex else real_function
+        if dtype.is_complex:
+            return complex_function
+        variant: Callable[[DType], Function] | None = getattr(real_function, "specialize", None)
+        return real_function if variant is None else variant(dtype)
 
     return specializing(call, specialize)
 
 
+def _of_parts(real: Array, imag: Array) -> Array:
+    result = np.empty(real.shape, np.result_type(real, np.complex64))
+    result.real, result.imag = real, imag
+    return result
+
+
+def _larger_part(x: Array) -> Array:
+    """The larger magnitude of the two parts, NaN if one is NaN."""
+    return np.maximum(np.abs(x.real), np.abs(x.imag))
+
+
 def _sign(x: Array) -> Array:
-    """NaN where a part is infinite or NaN, as ``x / abs(x)``."""
-    return np.where(np.isfinite(x), np.sign(x), x.dtype.type(complex(np.nan, np.nan)))
+    """``x / abs(x)`` of numbers whose larger part is 1: no square is 0 or infinite.
+
+    NaN where a part is infinite or NaN.
+    """
+    longer = np.asarray(_larger_part(x))
+    is_zero = longer == 0.0
+    np.copyto(longer, 1.0, where=is_zero)
+    real, imag = x.real / longer, x.imag / longer
+    length = np.asarray(np.sqrt(real * real + imag * imag))
+    np.copyto(length, 1.0, where=is_zero)
+    return _of_parts(real / length, imag / length)
+
+
+def _divide(x1: Array | Scalar, x2: Array | Scalar) -> Array:
+    """A quotient of numbers whose larger parts are near 1, where NumPy's leaves the range."""
+    result = np.asarray(np.divide(x1, x2))
+    lost = ~np.isfinite(result) | (result == 0.0)
+    if lost.any():
+        lost = lost & np.isfinite(x1) & np.isfinite(x2) & (x1 != 0.0) & (x2 != 0.0)
+    if not lost.any():
+        return result
+    dividend, up = _normalized(np.asarray(x1, result.dtype))
+    divisor, down = _normalized(np.asarray(x2, result.dtype))
+    quotient, exponent = np.divide(dividend, divisor), up - down
+    scaled = _of_parts(np.ldexp(quotient.real, exponent), np.ldexp(quotient.imag, exponent))
+    return np.where(lost, scaled, result)
+
+
+def _normalized(x: Array) -> tuple[Array, Array]:
+    """Numbers whose larger part is in [0.5, 1), and the exponents of 2 that they are less."""
+    _, exponent = np.frexp(np.where(np.isfinite(x), _larger_part(x), 0.0))
+    return _of_parts(np.ldexp(x.real, -exponent), np.ldexp(x.imag, -exponent)), exponent
 
 
 def _reciprocal(x: Array) -> Array:
     """A quotient: NumPy's function has NaN for the reciprocal of 0."""
-    return np.divide(x.dtype.type(1.0), x)
+    return _divide(x.dtype.type(1.0), x)
+
+
+def _log1p(x: Array) -> Array:
+    """By the real `log1p` near 0, where NumPy's loses digits; `log` where its `hypot` overflows."""
+    real, imag = x.real, x.imag
+    result = np.array(np.log1p(x))
+    is_near = (np.abs(real) < 0.5) & (np.abs(imag) < 0.5)
+    np.copyto(result.real, 0.5 * np.log1p(real * (real + 2.0) + imag * imag), where=is_near)
+    lost = np.isinf(result.real) & np.isfinite(x) & (x != -1.0)
+    return np.where(lost, np.log(x), result) if lost.any() else result
 
 
 def _expm1(x: Array) -> Array:
@@ -89,7 +144,9 @@ def _at_limits(
 
 
 COMPLEX_FUNCTIONS: Final[dict[str, Function]] = {
+    "divide": _divide,
     "expm1": _expm1,
+    "log1p": _log1p,
     "reciprocal": _reciprocal,
     "sign": _sign,
     "square": _square,

@@ -11,7 +11,7 @@ import torch
 
 from burn.plugin_api import Scalar
 from burn_torch.base import TorchOps
-from burn_torch.complex_functions import COMPLEX_FUNCTIONS, with_complex
+from burn_torch.complex_functions import COMPLEX_FUNCTIONS, complex_sign, with_complex
 from burn_torch.dtypes import NUMBER_TYPES, Tensor, rounded
 from burn_torch.precision import has_finite_sum, in_float32
 
@@ -150,12 +150,10 @@ class ArithmeticOps(TorchOps):
         return torch.add(torch.mul(x1, a), x2, alpha=b)
 
     def sign(self, x: Tensor) -> Tensor:
-        """`torch.sign`, which returns 0 for NaN; of complex numbers that are not finite NaN."""
+        """`torch.sign`, which returns 0 for NaN."""
         if x.dtype.is_floating_point:
             return torch.where(torch.isnan(x), x, torch.sign(x))
-        if x.dtype.is_complex:
-            return torch.where(torch.isfinite(x), torch.sgn(x), complex(math.nan, math.nan))
-        return torch.sign(x)
+        return complex_sign(x) if x.dtype.is_complex else torch.sign(x)
 
     def round(self, x: Tensor) -> Tensor:
         """`torch.round`; complex numbers by their parts."""

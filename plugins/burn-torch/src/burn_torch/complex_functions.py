@@ -1,4 +1,6 @@
-"""Functions of complex numbers where torch departs from the standard, on the CPU or on CUDA.
+"""Functions of complex numbers where torch departs from the standard, or squares leave the range.
+
+Torch departs from it on the CPU or on CUDA.
 
 Results for infinite and NaN parts, and for zeros, follow the special cases of the array API
 standard (2025.12, "Element-wise Functions").
@@ -6,23 +8,28 @@ standard (2025.12, "Element-wise Functions").
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import torch
 
-from burn.plugin_api import DType, specializing
-from burn_torch.dtypes import Tensor
+from burn.plugin_api import DType, Scalar, specializing
+from burn_torch.dtypes import NUMBER_TYPES, Tensor
 
-Function = Callable[[Tensor], Tensor]
+Function = Callable[..., Tensor]
 
 
 def with_complex(real_function: Function, complex_function: Function) -> Function:
     """A function that calls another one for complex tensors."""
 
-    def call(x: Tensor) -> Tensor:
-        return complex_function(x) if x.dtype.is_complex else real_function(x)
+    def call(*operands: Any) -> Tensor:
+        is_complex = any(
+            one.__class__ is complex if one.__class__ in NUMBER_TYPES else one.dtype.is_complex
+            for one in operands
+        )
+        return complex_function(*operands) if is_complex else real_function(*operands)
 
     def specialize(dtype: DType) -> Function:
         return complex_function if dtype.is_complex else real_function
@@ -94,8 +101,69 @@ def _log2(x: Tensor) -> Tensor:
 
 
 def _log1p(x: Tensor) -> Tensor:
-    """``log(x)`` where a part is not finite: torch's log1p returns NaN there."""
-    return torch.where(torch.isfinite(x), torch.log1p(x), torch.log(x))
+    """By `log1p` of the squared magnitude less 1 near 0, where torch's may be NaN; else `log`."""
+    real, imag = x.real, x.imag
+    is_near = (real.abs() < 0.5) & (imag.abs() < 0.5)
+    result = torch.log(torch.complex(real + 1.0, imag))
+    near = 0.5 * torch.log1p(real * (real + 2.0) + imag * imag)
+    parts = torch.view_as_real(result)[..., 0]
+    parts.copy_(torch.where(is_near, near, parts))
+    return result
+
+
+def _larger_part(x: Tensor) -> Tensor:
+    """The larger magnitude of the two parts, NaN if one is NaN."""
+    return torch.maximum(x.real.abs(), x.imag.abs())
+
+
+def complex_sign(x: Tensor) -> Tensor:
+    """``x / abs(x)`` of numbers whose larger part is 1: no square is 0 or infinite.
+
+    NaN where a part is infinite or NaN.
+    """
+    longer = _larger_part(x)
+    is_zero = longer == 0.0
+    scaled = torch.view_as_real(x) / longer.masked_fill(is_zero, 1.0).unsqueeze(-1)
+    length = torch.hypot(scaled[..., 0], scaled[..., 1]).masked_fill_(is_zero, 1.0)
+    return torch.view_as_complex(scaled / length.unsqueeze(-1))
+
+
+def _divide(x1: Tensor | Scalar, x2: Tensor | Scalar) -> Tensor:
+    return _in_range(torch.divide(x1, x2), x1, x2)  # type: ignore[arg-type]  # one is a tensor
+
+
+def _reciprocal(x: Tensor) -> Tensor:
+    return _in_range(torch.reciprocal(x), 1.0, x)
+
+
+def _in_range(quotient: Tensor, x1: Tensor | Scalar, x2: Tensor | Scalar) -> Tensor:
+    """A quotient, by numbers of moderate size where the squares of the operands leave the range.
+
+    On the CPU it is read whether that is so; elsewhere a read would wait for the device.
+    """
+    if quotient.device.type == "cpu" and quotient.all() and cmath.isfinite(quotient.sum().item()):
+        return quotient
+    dividend, divisor = (
+        one.to(quotient.dtype)
+        if isinstance(one, Tensor)
+        else torch.full((), one, dtype=quotient.dtype, device=quotient.device)
+        for one in (x1, x2)
+    )
+    up, down = _root_of_scale(dividend), _root_of_scale(divisor)
+    scaled = torch.view_as_real(torch.divide(dividend * (up * up), divisor * (down * down)))
+    factor = (down / up).unsqueeze(-1)
+    is_ordinary = (
+        torch.isfinite(dividend) & torch.isfinite(divisor) & (dividend != 0.0) & (divisor != 0.0)
+    )
+    return torch.where(is_ordinary, torch.view_as_complex(scaled * factor * factor), quotient)
+
+
+def _root_of_scale(x: Tensor) -> Tensor:
+    """A power of two to multiply numbers by twice, so that their squares are finite."""
+    longer = _larger_part(x)
+    limit, root = (2.0**60, 2.0**50) if longer.dtype == torch.float32 else (2.0**500, 2.0**300)
+    scale = torch.ones_like(longer).masked_fill_(longer < 1.0 / limit, root)
+    return scale.masked_fill_(longer > limit, 1.0 / root)
 
 
 def _tanh(x: Tensor) -> Tensor:
@@ -134,9 +202,11 @@ COMPLEX_FUNCTIONS: Final[dict[str, Function]] = {
     "acosh": _acosh,
     "cos": _cos,
     "cosh": _cosh,
+    "divide": _divide,
     "expm1": _expm1,
     "log1p": _log1p,
     "log2": _log2,
+    "reciprocal": _reciprocal,
     "sqrt": _sqrt,
     "tan": _tan,
     "tanh": _tanh,

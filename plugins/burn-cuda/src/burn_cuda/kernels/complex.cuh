@@ -27,15 +27,38 @@ BURN_COMPLEX Complex<R> operator-(Complex<R> x) { return Complex<R>(-x.re, -x.im
 BURN_COMPLEX Complex<R> operator*(Complex<R> x, Complex<R> y) {
     return Complex<R>(x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re);
 }
+
+// Parts that are larger, a few of which have no finite sum, are made smaller, and tiny ones larger:
+// then no quotient of them leaves the range unless that of the numbers does.
+template <class R>
+struct Range;
+template <>
+struct Range<float> {
+    static constexpr float huge = 1e37f, tiny = 1e-30f, up = 1.152921504606846976e18f;  // 2^60
+};
+template <>
+struct Range<double> {
+    static constexpr double huge = 1e300, tiny = 1e-290, up = 1.2676506002282294e30;  // 2^100
+};
+BURN_COMPLEX R larger_part(Complex<R> x) { return fmax(fabs(x.re), fabs(x.im)); }
+BURN_COMPLEX R factor_to_range(Complex<R> x) {
+    const R size = larger_part(x);
+    return size > Range<R>::huge ? (R)0.0625
+        : size < Range<R>::tiny && size > (R)0 ? Range<R>::up : (R)1;
+}
 BURN_COMPLEX Complex<R> operator/(Complex<R> x, Complex<R> y) {
+    const R of_x = factor_to_range(x), of_y = factor_to_range(y), factor = of_y / of_x;
+    x.re *= of_x, x.im *= of_x, y.re *= of_y, y.im *= of_y;
     const R across = fabs(y.re), up = fabs(y.im);
     if (across >= up) {
         if (across == (R)0 && up == (R)0) return Complex<R>(x.re / across, x.im / across);
         const R ratio = y.im / y.re, scale = (R)1 / (y.re + y.im * ratio);
-        return Complex<R>((x.re + x.im * ratio) * scale, (x.im - x.re * ratio) * scale);
+        return Complex<R>(
+            (x.re + x.im * ratio) * scale * factor, (x.im - x.re * ratio) * scale * factor);
     }
     const R ratio = y.re / y.im, scale = (R)1 / (y.im + y.re * ratio);
-    return Complex<R>((x.re * ratio + x.im) * scale, (x.im * ratio - x.re) * scale);
+    return Complex<R>(
+        (x.re * ratio + x.im) * scale * factor, (x.im * ratio - x.re) * scale * factor);
 }
 BURN_COMPLEX bool operator==(Complex<R> x, Complex<R> y) { return x.re == y.re && x.im == y.im; }
 BURN_COMPLEX bool operator!=(Complex<R> x, Complex<R> y) { return !(x == y); }
@@ -53,9 +76,10 @@ BURN_COMPLEX bool is_finite(Complex<R> x) {
 BURN_COMPLEX Complex<R> sign_of(Complex<R> x) {
     if (x.re == (R)0 && x.im == (R)0) return Complex<R>((R)0, (R)0);
     if (!is_finite(x)) return Complex<R>(bits_as_float(0x7fc00000u), bits_as_float(0x7fc00000u));
-    const complex128 wide(x);
-    const double length = magnitude(wide);
-    return Complex<R>((R)(wide.re / length), (R)(wide.im / length));
+    const R longer = larger_part(x);
+    const complex128 scaled(x.re / longer, x.im / longer);
+    const double length = magnitude(scaled);
+    return Complex<R>((R)(scaled.re / length), (R)(scaled.im / length));
 }
 
 __device__ __forceinline__ bool is_infinite(double x) {
@@ -74,9 +98,12 @@ __device__ inline double log_of_magnitude(complex128 x) {
         longer = shorter;
         shorter = other;
     }
+    if (is_infinite(longer) || is_infinite(shorter)) return bits_as_float(0x7f800000u);
     if (longer > 0.5 && longer < 2.0)
         return 0.5 * log1p((longer - 1.0) * (longer + 1.0) + shorter * shorter);
-    return log(hypot(longer, shorter));
+    if (shorter == 0.0) return log(longer);
+    const double ratio = shorter / longer;
+    return log(longer) + 0.5 * log1p(ratio * ratio);
 }
 __device__ inline complex128 wide_exp(complex128 x) {
     const double length = exp(x.re);
@@ -122,7 +149,7 @@ __device__ inline complex128 wide_sqrt(complex128 x) {
         factor = 8.881784197001252e-16;                                // 2^-50
     }
     const double root = sqrt(0.5 * (across + hypot(across, up)));
-    const double other = factor * (0.5 * up / root), most = factor * root;
+    const double other = factor * (up / (root + root)), most = factor * root;
     if (x.re >= 0.0) return complex128(most, copysign(other, x.im));
     return complex128(other, copysign(most, x.im));
 }
@@ -169,30 +196,45 @@ __device__ inline complex128 asin_at_limits(complex128 x) {
     }
     return complex128(x.re == 0.0 ? x.re : nan, nan);
 }
+// The logarithm of 16 for numbers so large that products of their roots leave the range, else 0. Their
+// inverse sines, cosines and the like are those of a 16th, whose logarithmic part is that much less.
+__device__ inline double log_of_sixteenth(complex128& x) {
+    if (larger_part(x) <= Range<double>::huge) return 0.0;
+    x.re *= 0.0625, x.im *= 0.0625;
+    return 2.772588722239781;
+}
+__device__ inline double moved_from_0(double x, double distance) {
+    return x + copysign(distance, x);
+}
 __device__ inline complex128 wide_asin(complex128 x) {
     if (!is_finite(x)) return asin_at_limits(x);
+    const double rest = log_of_sixteenth(x);
     const complex128 u = wide_sqrt(complex128(1.0 - x.re, -x.im));
     const complex128 v = wide_sqrt(complex128(1.0 + x.re, x.im));
     return complex128(
-        atan2(x.re, u.re * v.re - u.im * v.im), asinh(u.re * v.im - u.im * v.re));
+        atan2(x.re, u.re * v.re - u.im * v.im),
+        moved_from_0(asinh(u.re * v.im - u.im * v.re), rest));
 }
 __device__ inline complex128 wide_acos(complex128 x) {
     if (!is_finite(x)) {
         const complex128 y = asin_at_limits(x);
         return complex128(1.5707963267948966 - y.re, -y.im);
     }
+    const double rest = log_of_sixteenth(x);
     const complex128 u = wide_sqrt(complex128(1.0 - x.re, -x.im));
     const complex128 v = wide_sqrt(complex128(1.0 + x.re, x.im));
-    return complex128(2.0 * atan2(u.re, v.re), asinh(v.re * u.im - v.im * u.re));
+    return complex128(
+        2.0 * atan2(u.re, v.re), moved_from_0(asinh(v.re * u.im - v.im * u.re), rest));
 }
 __device__ inline complex128 wide_acosh(complex128 x) {
     if (!is_finite(x)) {
         const complex128 y = asin_at_limits(x);
         return complex128(fabs(y.im), copysign(1.5707963267948966 - y.re, x.im));
     }
+    const double rest = log_of_sixteenth(x);
     const complex128 u = wide_sqrt(complex128(x.re - 1.0, x.im));
     const complex128 v = wide_sqrt(complex128(x.re + 1.0, x.im));
-    return complex128(asinh(u.re * v.re + u.im * v.im), 2.0 * atan2(u.im, v.re));
+    return complex128(asinh(u.re * v.re + u.im * v.im) + rest, 2.0 * atan2(u.im, v.re));
 }
 __device__ inline complex128 wide_atanh(complex128 x) {
     if (is_infinite(x.re) || is_infinite(x.im)) {

@@ -63,6 +63,9 @@ inline C quotient(C x, C y) {
     if (larger_part(x) > HUGE_SUM) {
         x *= NUMBER(0.0625);
         factor = NUMBER(16.0);
+    } else if (larger_part(x) < TINY_SUM) {
+        x *= UP;
+        factor = NUMBER(1.0) / UP;
     }
     if (size > HUGE_SUM) {
         y *= NUMBER(0.0625);
@@ -168,7 +171,7 @@ inline C complex_sqrt(C x) {
         factor = ROOT_DOWN;
     }
     const REAL root = sqrt(NUMBER(0.5) * (across + magnitude((C)(across, up))));
-    const REAL other = factor * (NUMBER(0.5) * up / root), most = factor * root;
+    const REAL other = factor * (up / (root + root)), most = factor * root;
     if (x.x >= NUMBER(0.0)) return (C)(most, copysign(other, x.y));
     return (C)(other, copysign(most, x.y));
 }
@@ -213,29 +216,42 @@ inline C asin_at_limits(C x) {
     }
     return (C)(x.x == NUMBER(0.0) ? x.x : (REAL)NAN, (REAL)NAN);
 }
+// The logarithm of 16 for numbers so large that products of their roots leave the range, else 0. Their
+// inverse sines, cosines and the like are those of a 16th, whose logarithmic part is that much less.
+inline REAL log_of_sixteenth(C* x) {
+    if (larger_part(*x) <= HUGE_SUM) return NUMBER(0.0);
+    *x *= NUMBER(0.0625);
+    return NUMBER(2.77258872223978123767);
+}
+inline REAL moved_from_0(REAL x, REAL distance) { return x + copysign(distance, x); }
 inline C complex_asin(C x) {
     if (!is_finite(x)) return asin_at_limits(x);
+    const REAL rest = log_of_sixteenth(&x);
     const C u = complex_sqrt((C)(NUMBER(1.0) - x.x, -x.y));
     const C v = complex_sqrt((C)(NUMBER(1.0) + x.x, x.y));
-    return (C)(atan2(x.x, u.x * v.x - u.y * v.y), asinh(u.x * v.y - u.y * v.x));
+    return (C)(
+        atan2(x.x, u.x * v.x - u.y * v.y), moved_from_0(asinh(u.x * v.y - u.y * v.x), rest));
 }
 inline C complex_acos(C x) {
     if (!is_finite(x)) {
         const C y = asin_at_limits(x);
         return (C)(NUMBER(0.5) * PI - y.x, -y.y);
     }
+    const REAL rest = log_of_sixteenth(&x);
     const C u = complex_sqrt((C)(NUMBER(1.0) - x.x, -x.y));
     const C v = complex_sqrt((C)(NUMBER(1.0) + x.x, x.y));
-    return (C)(NUMBER(2.0) * atan2(u.x, v.x), asinh(v.x * u.y - v.y * u.x));
+    return (C)(
+        NUMBER(2.0) * atan2(u.x, v.x), moved_from_0(asinh(v.x * u.y - v.y * u.x), rest));
 }
 inline C complex_acosh(C x) {
     if (!is_finite(x)) {
         const C y = asin_at_limits(x);
         return (C)(fabs(y.y), copysign(NUMBER(0.5) * PI - y.x, x.y));
     }
+    const REAL rest = log_of_sixteenth(&x);
     const C u = complex_sqrt((C)(x.x - NUMBER(1.0), x.y));
     const C v = complex_sqrt((C)(x.x + NUMBER(1.0), x.y));
-    return (C)(asinh(u.x * v.x + u.y * v.y), NUMBER(2.0) * atan2(u.y, v.x));
+    return (C)(asinh(u.x * v.x + u.y * v.y) + rest, NUMBER(2.0) * atan2(u.y, v.x));
 }
 inline C complex_atanh(C x) {
     if (has_infinity(x)) {
