@@ -11,6 +11,7 @@ import burn
 from burn import nn, optim
 from burn.nn import functional as F
 from burn.optim import schedules
+from burn.testing import MockDevice, mock_backend
 
 CPU = burn.Device("cpu")
 AUTODIFF = CPU.autodiff()
@@ -461,6 +462,23 @@ def test_an_index_out_of_range_leaves_all_as_it_is(device):
     assert (table.weight.tolist(), calls.item()) == (before, 3.0)
     step(good, target)
     assert calls.item() == 4.0
+
+
+def test_a_copy_of_an_input_for_which_there_is_no_memory_leaves_all_as_it_is():
+    with burn.registered(mock_backend("tiny", [MockDevice(memory=9000)])):
+        kept = burn.zeros(500, device="tiny")
+        step = burn.compile(lambda x: kept.__setitem__(..., kept + x))
+        x = burn.ones(500, device="tiny")
+        step(x)
+        others = burn.ones(900, device="tiny")
+        with pytest.raises(
+            burn.OutOfMemoryError, match=r"copying float32\[500\].* too little memory"
+        ):
+            step(x)
+        assert kept.tolist() == [1.0] * 500
+        del others
+        step(x)
+        assert kept.tolist() == [2.0] * 500
 
 
 # Modules.

@@ -321,7 +321,9 @@ def test_a_check_of_a_device_compiles_few_programs():
     assert int(count) <= 5
 
 
-def test_binaries_that_take_long_are_written_at_exit_within_a_time_limit(tmp_path, monkeypatch):
+def test_binaries_that_take_long_are_written_at_exit_within_a_time_limit_where_any_are_kept(
+    tmp_path, monkeypatch
+):
     monkeypatch.setenv("BURN_CACHE", str(tmp_path))
     asked = []
 
@@ -341,6 +343,11 @@ def test_binaries_that_take_long_are_written_at_exit_within_a_time_limit(tmp_pat
     assert not asked
     programs.save()
     assert len(asked) == len(list(tmp_path.glob("opencl/*.bin"))) == 3
+    programs.save()
+    assert len(asked) == 3
+    monkeypatch.setenv("BURN_CACHE", "0")
+    programs = Programs(Slow(), DiskCache("opencl"))
+    programs.kernel("random_words", "random.cl", {"C": "ulong", "NUMBER": 0})
     programs.save()
     assert len(asked) == 3
 

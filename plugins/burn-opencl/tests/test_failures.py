@@ -1,5 +1,6 @@
 """Errors of drivers become errors of burn, after which users can continue."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -11,7 +12,7 @@ import pytest
 import burn
 from burn.nn import functional as F
 from burn.plugin_api import ExecutionError, OutOfMemoryError, TensorData
-from burn_opencl import buffers, runtime as layer
+from burn_opencl import address_space, buffers, runtime as layer
 from burn_opencl.backend import OpenClDevice
 from burn_opencl.failures import build_error
 from burn_opencl.icd_loader import found_devices
@@ -321,6 +322,44 @@ def test_memory_that_a_limited_address_space_does_not_leave_is_refused(own, monk
         pool.take(size)
     del held
     pool.take(size)  # what was freed is taken again
+
+
+def test_a_limited_address_space_that_is_too_small_for_the_compiler_refuses_to_build(
+    own, monkeypatch
+):
+    driver = own.launcher.runtime
+    if not driver.is_cpu:
+        return  # the compiler of a GPU is no concern of ours
+    left, relieved = [1 << 26], []
+    monkeypatch.setattr(address_space, "bytes_left", lambda: left[0])
+    monkeypatch.setattr(driver, "relieve", lambda: relieved.append(left[0]))
+    source = "kernel void nothing() {}"
+    with pytest.raises(OutOfMemoryError, match=r"compiles no kernel .* RLIMIT_AS leaves 67108864"):
+        driver.build(source)
+    assert relieved == [1 << 26]
+    monkeypatch.setattr(driver, "relieve", lambda: left.__setitem__(0, 1 << 28))
+    program = driver.build(source)  # the pool has freed what was not in use
+    assert driver.binary(program) is None
+    left[0] = 1 << 30
+    assert driver.binary(program)
+
+
+_ENDS_SHORT_OF_MEMORY = """
+import resource
+import burn
+
+assert float(burn.ones(64, device="opencl/cpu").sum()) == 64
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (20 << 20), -1))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not say what is left")
+def test_a_program_that_ends_with_little_address_space_asks_for_no_binary(tmp_path):
+    if not any(one.type == "cpu" for one in found_devices()):
+        return
+    environment = os.environ | {"BURN_CACHE": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", _ENDS_SHORT_OF_MEMORY], env=environment, check=True)
 
 
 _LIMITED = """

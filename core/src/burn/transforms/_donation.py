@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from burn.devices.transfer import fail
 from burn.functions.common import dispatch
 from burn.functions.views import has_views
 from burn.ir import Donation, GraphIr, OperationIr, ScalarIr, may_raise
@@ -141,6 +142,7 @@ class Donors:
 
     def __init__(self, graph: GraphIr, given: Sequence[Given], device: Device, code: Code) -> None:
         self._graph = graph
+        self._device = device
         self._table = device.ops
         self._backend = observing.plain(device.backend)
         self._code = code
@@ -219,12 +221,21 @@ class Donors:
             x.primitive.node.primitive = x.primitive.primitive
 
     def _with_copies(self, given: tuple[Any, ...], copies: Sequence[int]) -> tuple[Any, ...]:
-        """The inputs of a run, with copies of some."""
+        """The inputs of a run, with copies of some.
+
+        Raises
+        ------
+        BurnError
+            If a copy fails, as where there is no memory for it.
+        """
         inputs = list(given)
         for index in copies:
             x = inputs[index]
             whole = tuple([(0, length, 1) for length in x.shape])
-            inputs[index] = self._table.slice_assign(x, x, slices=whole)
+            try:
+                inputs[index] = self._table.slice_assign(x, x, slices=whole)
+            except Exception as error:  # noqa: BLE001 — of whatever library is underneath
+                fail(self._device, error, f"copying {self._graph.inputs[index]}")
         return tuple(inputs)
 
     def watched(self, run: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,7 +7,14 @@ from typing import Final
 
 from burn.plugin_api import ExecutionError, OutOfMemoryError
 
-__all__ = ["build_error", "driver_error", "lost_error", "memory_error", "resource_error"]
+__all__ = [
+    "build_error",
+    "compiler_memory_error",
+    "driver_error",
+    "lost_error",
+    "memory_error",
+    "resource_error",
+]
 
 _LINE_NUMBER: Final = re.compile(
     r"error: [^\n]*?:(\d+):\d+:|:(\d+):\d+: (?:fatal )?error|line (\d+): (?:fatal )?error"
@@ -38,6 +45,15 @@ def memory_error(
         f"{device} has no room for {size} bytes: {used} of its {total} bytes are in use here"
         + limit,
         hint="Free tensors, or work on smaller ones",
+    )
+
+
+def compiler_memory_error(device: str, size: int, left: int) -> OutOfMemoryError:
+    """The address space of the process is too limited to compile a kernel."""
+    return OutOfMemoryError(
+        f"{device} compiles no kernel with less than {size} bytes of address space, and RLIMIT_AS "
+        f"leaves {left}",
+        hint="Free tensors, or raise the limit (`ulimit -v`)",
     )
 
 

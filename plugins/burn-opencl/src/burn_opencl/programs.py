@@ -110,12 +110,11 @@ class Programs:
 
     def save(self, seconds: float | None = None) -> None:
         """Keep the binaries that were built, for at most so many seconds if given."""
+        if self._cache is None or self._cache.folder is None:
+            self._unsaved.clear()
+            return
         start = time.monotonic()
-        while (
-            self._cache
-            and self._unsaved
-            and (seconds is None or time.monotonic() - start < seconds)
-        ):
+        while self._unsaved and (seconds is None or time.monotonic() - start < seconds):
             key, program = self._unsaved.pop(0)
             binary = self._runtime.binary(program)
             if binary:

@@ -16,7 +16,7 @@ import numpy as np
 import pyopencl as cl
 
 from burn.plugin_api import DeviceUnavailableError, ExecutionError
-from burn_opencl.address_space import bytes_left
+from burn_opencl.address_space import bytes_left, has_room_for_binaries, require_room_to_compile
 from burn_opencl.failures import build_error, driver_error, lost_error, resource_error
 from burn_opencl.icd_loader import DEVICE_TYPES, type_name
 from burn_opencl.limits import SMALL_GROUP_ITEMS
@@ -166,8 +166,11 @@ class Runtime:
         Raises
         ------
         ExecutionError
-            With the log of the compiler and the line that it names.
+            With the log of the compiler and the line that it names; an OutOfMemoryError where a
+            limited address space leaves it too little.
         """
+        if self.is_cpu:
+            require_room_to_compile(self.name, self.relieve)
         try:
             with _quiet_compiler():
                 return cl.Program(self._context, source).build(self._options)
@@ -183,7 +186,9 @@ class Runtime:
             return None
 
     def binary(self, program: Any) -> bytes | None:
-        """The binary of a program, for `load`; None where the driver has none."""
+        """The binary of a program, for `load`; None where there is none, or too little memory."""
+        if self.is_cpu and not has_room_for_binaries():
+            return None
         try:
             return bytes(program.get_info(cl.program_info.BINARIES)[0])
         except cl.Error:
