@@ -112,6 +112,8 @@ ERRORS = [
     "GeneratorExit()",
     "type('Odd', (BaseException,), {})('of no common kind')",
     "type('Bad', (Exception,), {'__str__': lambda self: 1 / 0})()",
+    "type('Exits', (Exception,), {'__str__': lambda self: __import__('sys').exit(3)})()",
+    "type('Named', (ImportError,), {'name': property(lambda self: __import__('sys').exit(3))})()",
 ]
 
 
@@ -189,9 +191,13 @@ CLOSES = [
     "sys.stdout.buffer.close()",
     "sys.stdout.detach()",
     "sys.stdin.close()",
+    "sys.__stdout__.close()",
+    "getattr(sys.stdout.buffer, 'raw', sys.stdout).close()",
+    "sys.stdout = None",
+    "sys.stderr = sys.stdout = io.StringIO()",
+    "del sys.stdin",
     "os.close(1)",
     "os.closerange(0, 3)",
-    "os.dup2(os.open(os.devnull, os.O_WRONLY), 1)",
 ]
 
 _CLOSING = """
@@ -202,7 +208,7 @@ error = sys.stderr
 print(float(burn.ones(3).sum()), burn.Device("cpu"))
 print(burn.ones(1, device="fake_closing").device, flush=True)
 error.write("ends")
-print(sys.stdout.close.__class__.__name__)
+print(sys.stdout.close.__class__.__name__, sys.stdin.fileno(), type(sys).__name__)
 """
 
 
@@ -215,8 +221,10 @@ print(sys.stdout.close.__class__.__name__)
         pytest.param("load", marks=pytest.mark.exhaustive),
     ],
 )
-def test_a_plugin_that_closes_the_standard_streams_leaves_them_open(folder, stage):
-    statement = f"import sys, os; {'; '.join(CLOSES)}"
+def test_a_plugin_that_closes_or_replaces_the_standard_streams_leaves_them_to_the_program(
+    folder, stage
+):
+    statement = f"import sys, os, io; {'; '.join(CLOSES)}"
     folder.install_plugin("fake_closing", **{stage: statement})
     environment = os.environ | {"PYTHONPATH": str(folder.path)}
     found = subprocess.run(
@@ -230,10 +238,63 @@ def test_a_plugin_that_closes_the_standard_streams_leaves_them_open(folder, stag
     first, second, third = found.stdout.splitlines()
     assert first == "3.0 cpu:0"
     assert "fake_closing" in second
-    assert third == "builtin_function_or_method"
+    assert third == "builtin_function_or_method 0 module"
     assert "closed standard streams, which stay open: close(), detach()" in found.stderr
+    assert "replaced standard streams, which are put back: sys.stdout, sys.stderr" in found.stderr
     assert "descriptor 1" in found.stderr
     assert found.stderr.endswith("ends")
+
+
+_OWN_STREAMS = """
+import io
+import os
+import sys
+import threading
+import burn
+from burn.plugins import describe
+
+threading.gone_on, threading.ended = threading.Event(), threading.Event()
+try:
+    burn.ones(1, device="fake_slow")
+except burn.PluginError as error:
+    assert "took over" in describe(error), error
+assert sys.stdout is sys.__stdout__
+log = os.open("log", os.O_CREAT | os.O_WRONLY)
+os.dup2(log, 1)
+sys.stdout = file = open(log, "w", buffering=1, closefd=False)
+print(burn.ones(1, device="fake_other").device)
+assert sys.stdout is file
+threading.gone_on.set()
+threading.ended.wait()
+for one in threading.enumerate():
+    if one is not threading.main_thread():
+        one.join()
+assert sys.stdout is file
+os.write(1, b"ends")
+assert not hasattr(file, "no name") and "close" not in vars(file) and type(sys) is type(os)
+file.close()
+assert file.closed
+"""
+
+
+def test_what_a_program_redirects_while_a_plugin_hangs_stays_redirected(folder, tmp_path):
+    folder.install_plugin("fake_other", **{"import": "import sys; sys.stdout.close()"})
+    slow = (
+        "import io, sys, threading; sys.stdout = io.StringIO()\n"
+        "threading.gone_on.wait(); threading.ended.set()"
+    )
+    folder.install_plugin("fake_slow", **{"import": slow})
+    environment = os.environ | {"PYTHONPATH": str(folder.path), "BURN_PROBE_SECONDS": "0.5"}
+    found = subprocess.run(
+        [sys.executable, "-c", _OWN_STREAMS],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (found.returncode, found.stdout) == (0, ""), found.stderr
+    assert (tmp_path / "log").read_text(encoding="utf-8") == "fake_other:0\nends"
 
 
 def test_several_endless_probes_cost_one_time_limit(folder, monkeypatch):

@@ -20,7 +20,7 @@ from typing import Final, Generic, TypeVar
 
 from burn.errors import ArgumentError, PluginError
 from burn.locks import new_lock
-from burn.plugins._streams import kept_open
+from burn.plugins._streams import Streams, kept_open
 
 __all__ = ["VARIABLE", "Attempt", "OverdueError", "time_limit"]
 
@@ -89,6 +89,7 @@ class Attempt(Generic[_T]):
         self._done = threading.Event()
         self._started: float | None = None
         self._thread: threading.Thread | None = None
+        self._streams: Streams | None = None
         self._results: list[_T] = []
         self._error: BaseException | None = None
         self._traceback: TracebackType | None = None
@@ -124,7 +125,10 @@ class Attempt(Generic[_T]):
     def wait(self, seconds: float) -> bool:
         """Wait until `seconds` after the start, and return whether the call has ended."""
         remaining = (self._started or 0.0) + seconds - time.monotonic()
-        return self._done.wait(max(remaining, 0.0))
+        is_done = self._done.wait(max(remaining, 0.0))
+        if not is_done and self._streams is not None:
+            self._streams.put_back()  # the program goes on
+        return is_done
 
     def result(self) -> _T:
         """The result of the call, which must have ended.
@@ -149,7 +153,7 @@ class Attempt(Generic[_T]):
 
     def _run(self) -> None:
         try:
-            with kept_open(f"a plugin ({self._name})"):
+            with kept_open(f"a plugin ({self._name})") as self._streams:
                 self._results.append(self._work())
         except BaseException as error:  # noqa: BLE001 — raised again where the result is asked for
             self._error, self._traceback = error, error.__traceback__

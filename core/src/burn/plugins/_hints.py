@@ -68,14 +68,15 @@ def newer_plugin_hint(distribution: str) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """Write an exception on one line."""
+    """Write an exception on one line, whatever it does when it is asked for its text."""
     try:
         text = " ".join(str(error).split())
-    except Exception:  # noqa: BLE001 — a plugin's exception may do anything
+    except BaseException:  # noqa: BLE001 — a plugin's exception may do anything, also exit
         text = ""
-    if isinstance(error, BurnError):
-        return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    name = type(error).__name__
+    if not text:
+        return name
+    return text if issubclass(type(error), BurnError) else f"{name}: {text}"
 
 
 def advice(error: BaseException, module: str, distribution: str) -> str:
@@ -90,9 +91,11 @@ def advice(error: BaseException, module: str, distribution: str) -> str:
     distribution : str
         The distribution that it is from.
     """
-    if isinstance(error, ImportError) and _is_ours(error.name):
-        return _import_hint(str(error.name), distribution)
-    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    missing = _missing(error)
+    if missing and _is_ours(missing):
+        return _import_hint(missing, distribution)
+    if not issubclass(type(error), ModuleNotFoundError):
+        return ""
     if missing and (module == missing or module.startswith(f"{missing}.")):
         return f"Its files are gone, what pip knows of it is not: pip uninstall {distribution}"
     if missing:
@@ -100,9 +103,18 @@ def advice(error: BaseException, module: str, distribution: str) -> str:
     return ""
 
 
-def _is_ours(module: str | None) -> bool:
+def _missing(error: BaseException) -> str:
+    """The module that an ImportError names; "" where there is none."""
+    try:
+        name = error.name if isinstance(error, ImportError) else None
+    except BaseException:  # noqa: BLE001 — as above
+        return ""
+    return name if type(name) is str else ""
+
+
+def _is_ours(module: str) -> bool:
     """Whether a module is one of burn-core."""
-    return module is not None and module.partition(".")[0] == "burn"
+    return module.partition(".")[0] == "burn"
 
 
 def _import_hint(module: str, distribution: str) -> str:
