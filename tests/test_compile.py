@@ -23,7 +23,7 @@ from burn import nn
 from burn.ir import OperationIr, RuntimeNumber
 from burn.router import recorder
 from burn.transforms import Compiled
-from burn.transforms._compiling import Compiling
+from burn.transforms.tracing import Tracing
 
 CPU = burn.Device("cpu")
 AUTODIFF = CPU.autodiff()
@@ -746,18 +746,18 @@ def test_other_threads_see_no_view_that_a_trace_makes(name, kind):
 @on_each_device
 def test_a_view_that_a_trace_returns_has_what_other_threads_write_at_its_end(device, monkeypatch):
     weight = burn.zeros((2, 2), device=device)
-    forget = Compiling.forget
+    leave = Tracing.__exit__
     found = []
 
     def write():
         found.append(len(views_of(weight)))
         weight[0] = weight[0] + 1.0
 
-    def write_and_forget(trace):  # the trace has ended, and its result is still there
+    def leave_and_write(trace, *exception):  # the trace has ended, and its result is still there
+        leave(trace, *exception)
         in_another_thread(write)
-        forget(trace)
 
-    monkeypatch.setattr(Compiling, "forget", write_and_forget)
+    monkeypatch.setattr(Tracing, "__exit__", leave_and_write)
     step = burn.compile(lambda x: (x * 2.0, weight.mT))
     _, view = step(tensor(1.0, device=device))
     assert found == [0]

@@ -60,7 +60,7 @@ Link: TypeAlias = "tuple[Tensor, Link | None, str, tuple[Any, ...]]"
 """Of a view: its root, the link of the view that it was made of, if it was none of the root itself,
 and the op that made it. Views of views share their links."""
 
-_held_link: Final[Any] = DispatchTensor.link
+_held_link: Final[Any] = vars(DispatchTensor)["link"]
 """The descriptor of the slot, which traces do not change."""
 
 _lock = new_rlock()
