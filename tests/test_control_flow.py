@@ -238,6 +238,78 @@ def test_arguments_that_a_function_writes_to_stay_as_they_are():
     assert xs.tolist() == [[1, 1], [1, 1]]
 
 
+RETURNED = {
+    "while_loop of no rounds": lambda x, other: burn.while_loop(
+        lambda value: value.sum() < 0, lambda value: value + 1, x
+    ),
+    "while_loop of one value twice": lambda x, other: burn.while_loop(
+        lambda value: value[0].sum() < 0, lambda value: value, (x, x)
+    ),
+    "while_loop whose body returns a tensor from outside": lambda x, other: burn.while_loop(
+        lambda value: value[1] < 1, lambda value: (other, value[1] + 1), (x, 0)
+    )[0],
+    "fori_loop of no rounds": lambda x, other: burn.fori_loop(
+        0, 0, lambda index, value: value + 1, x
+    ),
+    "fori_loop whose body returns its argument": lambda x, other: burn.fori_loop(
+        0, 2, lambda index, value: value, x
+    ),
+    "fori_loop whose body returns a view from outside": lambda x, other: burn.fori_loop(
+        0, 1, lambda index, value: other[::-1], x
+    ),
+    "scan of no rounds": lambda x, other: burn.scan(
+        lambda carry, _: (carry + 1, None), x, length=0
+    )[0],
+    "scan whose function returns its arguments": lambda x, other: [
+        *burn.scan(lambda carry, row: (carry, row), x, other[None])
+    ],
+    "cond whose function returns its operand": lambda x, other: burn.cond(
+        x.sum() > 0, lambda value: value, lambda value: value + 1, x
+    ),
+    "cond whose function returns a tensor from outside": lambda x, other: burn.cond(
+        x.sum() > 0, lambda: other, lambda: x
+    ),
+    "cond whose function returns a view from outside": lambda x, other: burn.cond(
+        x.sum() > 0, lambda: other[::-1], lambda: x
+    ),
+    "cond by a Python boolean": lambda x, other: burn.cond(True, lambda: x, lambda: other),
+}
+
+
+@pytest.mark.parametrize("case", RETURNED)
+@pytest.mark.parametrize("device", DEVICES)
+def test_results_of_branches_and_loops_share_elements_with_no_other_tensor(device, case):
+    calls = {
+        "eager": lambda function, *args: function(*args),
+        "compiled": lambda function, *args: burn.compile(function)(*args),
+        "traced": lambda function, *args: burn.ir.trace(function, *args)(*args),
+    }
+    for name, call in calls.items():
+        x, other = values(1, 2, device=device), values(5, 6, device=device)
+        results = burn.tree.leaves(call(RETURNED[case], x, other))
+        before = [one.tolist() for one in results]
+        x[...] = 7
+        other[...] = 8
+        assert [one.tolist() for one in results] == before, name
+        for index, one in enumerate(results):
+            one[...] = 9
+            assert [one.tolist() for one in results[index + 1 :]] == before[index + 1 :], name
+        assert (x.tolist(), other.tolist()) == ([7, 7], [8, 8]), name
+
+
+def test_the_result_of_a_branch_or_a_loop_is_tracked_by_a_leaf_and_is_none():
+    for case, function in RETURNED.items():
+        # A while_loop in a program has no gradient.
+        calls = [function] if "while_loop" in case else [function, burn.compile(function)]
+        for call in calls:
+            x, other = [values(*one, device=AUTODIFF).require_grad() for one in ((1, 2), (5, 6))]
+            results = burn.tree.leaves(call(x, other))
+            assert not any(one.is_require_grad for one in results)
+            gradients = sum(one.sum() for one in results).backward()
+            found = [one.grad(gradients) for one in (x, other)]
+            assert sum(one.sum().item() for one in found if one is not None) == 2 * len(results)
+
+
 def test_a_compiled_function_has_branches_and_loops():
     @burn.compile
     def function(x):

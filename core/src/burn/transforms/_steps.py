@@ -82,9 +82,9 @@ class Body:
         self.metas: list[Any] = []
 
     def call(self, leaves: Sequence[Any]) -> Any:
-        """The result, in its containers."""
+        """The result, in its containers and tensors of its own."""
         tensors = self(leaves)
-        return unflatten(self.result, tensors)
+        return unflatten(self.result, [independent(one) for one in tensors])
 
     def __call__(self, leaves: Sequence[Any]) -> list[Tensor]:
         """The leaves of the result."""
@@ -174,6 +174,10 @@ class Carry:
             for leaf, name in zip(leaves, self.paths, strict=True)
         ]
         self.metas = [meta_of(one) for one in self.leaves]
+
+    def last(self, leaves: Sequence[Tensor]) -> Any:
+        """The value after the last iteration, in tensors of its own as that of a program."""
+        return unflatten(self.structure, [independent(one) for one in leaves])
 
 
 class Step(Body):

@@ -60,7 +60,8 @@ def cond(
     Returns
     -------
     object
-        What the function returns, with tensors instead of numbers.
+        What the function returns, with tensors instead of numbers. They share elements with no
+        other tensor.
 
     Raises
     ------
@@ -121,7 +122,7 @@ def while_loop(condition: Callable[..., Any], body: Callable[..., Any], initial:
     Returns
     -------
     object
-        The last value.
+        The last value, in tensors that share elements with no other one, also without iterations.
 
     Raises
     ------
@@ -168,7 +169,7 @@ def while_loop(condition: Callable[..., Any], body: Callable[..., Any], initial:
     leaves: Sequence[Tensor] = carry.leaves
     while goes_on.truth(leaves):
         leaves = step(leaves)
-    return unflatten(carry.structure, leaves)
+    return carry.last(leaves)
 
 
 def scan(
@@ -202,7 +203,7 @@ def scan(
     Returns
     -------
     carry : object
-        The last carry.
+        The last carry, in tensors that share elements with no other one, also without iterations.
     ys : object
         What else the function returned, stacked along a new first axis.
 
@@ -264,7 +265,7 @@ def fori_loop(
     Returns
     -------
     object
-        The last value.
+        The last value, in tensors that share elements with no other one, also without iterations.
 
     Raises
     ------
@@ -344,7 +345,7 @@ def _scan(
                 unflatten(body.stacked, outputs[count:]),
             )
     if not length:
-        return unflatten(carry.structure, carry.leaves), _nothing(body, carry, rows)
+        return carry.last(carry.leaves), _nothing(body, carry, rows)
     leaves: Sequence[Tensor] = carry.leaves
     made = []
     for step in range(length):
@@ -355,7 +356,7 @@ def _scan(
     if reverse:
         made.reverse()
     ys = [stack(column) for column in zip(*made, strict=True)]
-    return unflatten(carry.structure, leaves), unflatten(body.stacked, ys)
+    return carry.last(leaves), unflatten(body.stacked, ys)
 
 
 def _nothing(body: ScanStep, carry: Carry, rows: Sequence[Tensor]) -> Any:
