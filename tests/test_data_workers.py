@@ -592,18 +592,69 @@ def test_a_killed_program_leaves_no_process_and_no_memory(tmp_path):
 
 
 @LINUX
-def test_a_worker_that_never_returns_to_python_ends_with_its_parent(tmp_path):
-    text = """
+@pytest.mark.parametrize(
+    "load", ["list(loader)", "threading.Thread(target=list, args=(loader,)).start()"]
+)
+def test_a_worker_that_never_returns_to_python_ends_with_its_parent(tmp_path, load):
+    text = f"""
+    import threading
     from burn.data import DataLoader
     from data_sources import Stuck
 
     if __name__ == "__main__":
-        list(DataLoader(Stuck(), workers=1, device="cpu"))
+        loader = DataLoader(Stuck(), workers=1, device="cpu")
+        {load}
     """
     process = started(program(tmp_path, text))
     assert process.stdout.readline() == "stuck\n"
     process.kill()
     process.communicate(timeout=60)  # to the end of output, which the worker has as well
+
+
+@LINUX
+def test_a_process_that_cannot_be_started_is_an_error_in_the_thread_that_asks(monkeypatch):
+    def refuse(*_):
+        raise OSError("no more processes")
+
+    errors = []
+
+    def load():
+        try:
+            with loader_of(Numbers(8), 2) as loader:
+                errors.append(len(list(loader)))
+        except OSError as error:
+            errors.append(str(error))
+
+    for _ in range(2):
+        with monkeypatch.context() as patched:
+            patched.setattr(multiprocessing.util, "spawnv_passfds", refuse)
+            run_in_a_thread(load)
+        run_in_a_thread(load)
+    assert errors == ["no more processes", 4] * 2
+
+
+@LINUX
+def test_a_fork_starts_processes_in_a_thread_as_its_parent_does():
+    def load():
+        with loader_of(Numbers(8), 2) as loader:
+            found.append(len(list(loader)))
+
+    found = []
+    run_in_a_thread(load)
+    child = os.fork()
+    if not child:
+        try:
+            run_in_a_thread(load)
+        finally:
+            os._exit(len(found))
+    _, status = os.waitpid(child, 0)
+    assert (found, os.waitstatus_to_exitcode(status)) == ([4], 2)
+
+
+def run_in_a_thread(function):
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
 
 
 @LINUX

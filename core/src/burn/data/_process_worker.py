@@ -52,7 +52,7 @@ def run(
     lifeline: Connection,
     results: Memory | None,
     dataset: Memory | None,
-    parent: int | None,
+    parent: int,
 ) -> None:
     """Load batches.
 
@@ -64,12 +64,10 @@ def run(
         At its end the process ends.
     results, dataset : Memory or None
         Files for large arrays of batches, and of the pickled `Fetcher`, which comes first.
-    parent : int or None
-        The process whose main thread started this one; None if another thread did, which may end
-        before its process.
+    parent : int
+        The process that started this one, in a thread that ends with it.
     """
-    if parent is not None:
-        end_with_parent(parent)  # a batch may keep the interpreter from seeing the lifeline
+    end_with_parent(parent)  # a batch may keep the interpreter from seeing the lifeline
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends this
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])  # blocked as it started

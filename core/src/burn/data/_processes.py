@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias, cast
 from burn.data._failures import Failure
 from burn.data._fetching import Fetcher, Job
 from burn.data._process_worker import END, READY, Reply, run
+from burn.data._starting import in_lasting_thread
 from burn.data._threads import closed, resolve
 from burn.data.shared_memory import Memory, Reader, Sent, Slot, available, shared
 from burn.errors import OperandTypeError, WorkerError
@@ -197,19 +198,20 @@ class _Worker:
         orders, self._orders = context.Pipe(duplex=False)
         self.replies, replies = context.Pipe(duplex=False)
         lifeline, self._lifeline = context.Pipe(duplex=False)
-        is_main = threading.current_thread() is threading.main_thread()
-        parent = os.getpid() if is_main else None
         self._process = context.Process(
             target=run,
-            args=(orders, replies, lifeline, self._memory, dataset, parent),
+            args=(orders, replies, lifeline, self._memory, dataset, os.getpid()),
             name=f"burn.data worker {index}",
             daemon=True,
         )
-        with _without_interrupts():
-            self._process.start()
+        in_lasting_thread(self._start)
         for connection in (orders, replies, lifeline):
             connection.close()
         self._name = f"worker {index} (process {self._process.pid})"
+
+    def _start(self) -> None:
+        with _without_interrupts():
+            self._process.start()
 
     def begin(self, fetch: Sent) -> None:
         """Send what loads batches."""
