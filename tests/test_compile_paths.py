@@ -691,10 +691,12 @@ def test_a_leaf_that_moves_has_gradients():
 class Ignorant:
     """A reader to whom nothing is known."""
 
+    changes = 0
+
     def variable(self, *_):
         return UNKNOWN
 
-    attribute = item = contents = call = variable
+    attribute = item = contents = truth = use = operate = call = store = add = variable
 
 
 def codes(code: types.CodeType) -> Iterator[types.CodeType]:

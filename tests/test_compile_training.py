@@ -631,3 +631,24 @@ def with_numbers(graph, scalars):
     ]
     inputs = [one for one in graph.inputs if not isinstance(one, ScalarIr)]
     return GraphIr(tuple(inputs), graph.constants, tuple(operations), graph.outputs)
+
+
+def test_gradients_that_are_added_before_a_later_call_are_an_error():
+    net, accumulator = net_on(CPU), optim.GradientAccumulator()
+    optimizer = optim.SGD(net, learning_rate=0.1)
+    (x,) = batches(CPU, 1)
+
+    @burn.compile
+    def step(x):
+        accumulator.add(loss_at(net, x).backward())
+        optimizer.step(accumulator.take())
+
+    step(x)
+    step(x)
+    assert step.programs == 1
+    accumulator.add(loss_at(net, x).backward())
+    with pytest.raises(burn.TraceError, match="gradients were added outside"):
+        step(x)
+    accumulator.take()
+    step(x)
+    assert step.programs == 1

@@ -308,7 +308,7 @@ def test_what_is_no_file_but_has_the_name_of_an_entry_is_none_and_does_not_hang(
 
 
 @POSIX
-def test_a_folder_with_files_in_the_place_of_an_entry_stays(folder):
+def test_a_folder_with_files_that_has_the_name_of_an_entry_stays(folder):
     cache = DiskCache("unit")
     cache.put("key", b"value")
     (entry,) = files(folder)

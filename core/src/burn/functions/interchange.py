@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from burn.autodiff import AutodiffTensor
 from burn.backend.dlpack import (
     HOST,
     DLPackDevice,
@@ -25,17 +24,14 @@ from burn.dispatch import DispatchTensor, join_trace
 from burn.dtype import Kind
 from burn.errors import (
     ArgumentError,
-    AutodiffError,
     BurnError,
-    DeviceMismatchError,
-    DTypeError,
     ExportError,
     OperandTypeError,
-    UnsupportedOpError,
 )
 from burn.functions._registration import register_with_libraries
 from burn.functions.common import DeviceLike, dispatch
 from burn.functions.normalize import as_flag, find_device
+from burn.functions.primitives import wrapped
 from burn.plugins import describe, registry
 from burn.public_calls import shown_value
 from burn.tensor_data import TensorData
@@ -43,7 +39,6 @@ from burn.tensor_data import TensorData
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from burn.device_id import DeviceId
     from burn.tensor.tensor import Tensor
 
 __all__ = ["from_dlpack"]
@@ -226,7 +221,7 @@ def _adopted(x: Any, device: Device) -> Tensor:
     primitive = backend.from_dlpack(x, device.id)
     if primitive is None:
         primitive = backend.as_primitive(x)
-    return _wrapped(primitive, device, ExportError, "from_dlpack")
+    return wrapped(primitive, device, ExportError, "from_dlpack")
 
 
 def memory_of(x: Any) -> DLPackDevice:
@@ -395,89 +390,3 @@ def _is_cuda(device: Device) -> bool:
         return dlpack_device(device)[0] in _CUDA_TYPES
     except BurnError:  # its backend does not load
         return False
-
-
-def from_primitive(primitive: Any, device: Device) -> Tensor:
-    """A tensor around a primitive of the device's backend; see `Tensor.from_primitive`."""
-    below = primitive
-    if isinstance(primitive, AutodiffTensor):
-        if not device.is_autodiff or not device.backend.is_tracked(primitive):
-            raise AutodiffError(
-                f"the primitive of a tracked tensor is no primitive of {device}",
-                hint="Take that of tensor.detach(), or name the device of the tensor",
-                operation="from_primitive",
-            )
-        below = primitive.primitive
-    own = _device_of_primitive(below, device)
-    if own != device.id:
-        raise DeviceMismatchError(
-            f"the primitive is on {_name_of(own, device)}, not on {device.name}",
-            hint=f'Make the tensor on that device, and call .to_device("{device.name}")',
-            operation="from_primitive",
-        )
-    if below is primitive:
-        found = device.ops.backend.as_primitive(primitive)
-        return _wrapped(found, device, DTypeError, "from_primitive")
-    register_with_libraries()
-    return dispatch.wrap(primitive, device.tensor_type(device.ops.dtypes[below.dtype]))
-
-
-def _wrapped(primitive: Any, device: Device, error: type[BurnError], operation: str) -> Tensor:
-    """A tensor around a primitive of the device's backend, perhaps of a dtype without a `DType`.
-
-    Raises
-    ------
-    BurnError
-        Of the class `error`, if it has a dtype that the device does not have.
-    """
-    dtype = device.ops.dtypes.get(primitive.dtype)
-    if dtype is None:
-        raise error(
-            f"{device.name} has no dtype {primitive.dtype!r}",
-            hint=f"It has {', '.join(str(one) for one in device.dtypes())}",
-            operation=operation,
-        )
-    register_with_libraries()
-    return dispatch.wrap(primitive, device.tensor_type(dtype))
-
-
-def _device_of_primitive(primitive: Any, device: Device) -> DeviceId:
-    """The device of a primitive; an error where it is no primitive of the device's backend."""
-    kind = f"an object of type {type(primitive).__name__}"
-    if isinstance(primitive, DispatchTensor):
-        raise OperandTypeError(
-            "a tensor is no primitive",
-            hint="Its attribute `primitive` is one; .to_device() moves a tensor",
-            operation="from_primitive",
-        )
-    backend = device.ops.backend
-    try:
-        own: DeviceId | None = backend.device_of(primitive)
-    except BurnError as error:
-        error.operation = error.operation or "from_primitive"
-        raise
-    except Exception as error:
-        raise OperandTypeError(
-            f"{kind} is no primitive of {device.name}: {describe(error)}",
-            operation="from_primitive",
-        ) from error
-    if own is not None:
-        return own
-    zero = device.ops.full(shape=(), fill_value=0, dtype=device.settings.float_dtype)
-    if backend.device_of(zero) is None:
-        raise UnsupportedOpError(
-            f"the backend {device.backend_name!r} does not say which primitives it takes",
-            hint="burn.asarray() and burn.from_dlpack() make tensors of arrays",
-            operation="from_primitive",
-        )
-    raise OperandTypeError(
-        f"{kind} is no primitive of {device.name}, which computes with {type(zero).__name__}",
-        hint="burn.asarray() makes a tensor of any array",
-        operation="from_primitive",
-    )
-
-
-def _name_of(device_id: DeviceId, device: Device) -> str:
-    """Name of another device of the same backend."""
-    found = [one.name for one in Device.enumerate(device.backend_name) if one.id == device_id]
-    return found[0] if found else f"another device of {device.backend_name}"

@@ -136,6 +136,9 @@ class GradientAccumulator:
         self._total, self._count = None, 0
         return total
 
+    def _is_empty(self) -> bool:
+        return self._count == 0
+
     def _check_trace(self, operation: str) -> None:
         """Raise TraceError if the gradients so far are not of the running trace.
 
@@ -151,6 +154,9 @@ class GradientAccumulator:
                 "take outside of it, with gradients that it returns",
                 operation=operation,
             )
+        elif trace is not None and trace.watches and not self._count:
+            # Gradients that are added before a later call trace the function again, which raises.
+            trace.watch(self._is_empty)
         self._trace = None if trace is None else ref(trace)
 
 

@@ -19,6 +19,7 @@ from burn.functions import (
     elementwise,
     interchange,
     manipulation,
+    primitives,
     quantization,
     searching,
     sorting,
@@ -211,7 +212,7 @@ class Tensor(Operators, HostConversion, Differentiable):
         >>> burn.Tensor.from_primitive(numpy.cbrt(x.primitive), "cpu").device
         Device('cpu:0')
         """
-        return interchange.from_primitive(primitive, as_device(device, "from_primitive"))
+        return primitives.from_primitive(primitive, as_device(device, "from_primitive"))
 
     @classmethod
     def from_inner(cls, x: Tensor, device: DeviceLike | None = None) -> Tensor:

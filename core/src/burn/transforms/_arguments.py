@@ -37,8 +37,8 @@ __all__ = [
 
 
 def is_tensor(x: object) -> TypeGuard[Tensor]:
-    """Whether an object is a tensor."""
-    return isinstance(x, DispatchTensor)
+    """Whether an object is a tensor, by its own class and not a property ``__class__``."""
+    return issubclass(type(x), DispatchTensor)
 
 
 def map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:

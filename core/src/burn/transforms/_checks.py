@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import types
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -12,17 +12,28 @@ import numpy as np
 from burn.transforms._code import Code
 from burn.transforms._constants import is_same
 
-__all__ = ["ABSENT", "Check", "CheckedContents", "CheckedPath", "CheckedVariable"]
+__all__ = [
+    "ABSENT",
+    "MAX_COMPARED_BYTES",
+    "Check",
+    "CheckedCall",
+    "CheckedContents",
+    "CheckedPath",
+    "CheckedVariable",
+    "is_equal",
+]
 
 ABSENT: Final = object()
 """Of a variable, attribute or item that is not there."""
 
-_VALUES: Final = (bool, int, float, complex, str, bytes)
-"""Classes whose objects are compared by their values."""
+_VALUES: Final = (bool, int, float, complex, str, bytes, np.generic)
+"""Classes whose objects are compared by their values, as are tuples of them."""
 
-_SMALL: Final = 4096
-"""Items up to which all items of a container are compared, and bytes of an array; of longer
-containers that many are."""
+MAX_COMPARED_BYTES: Final = 1 << 20
+"""Bytes up to which arrays are compared as a whole; of larger ones evenly spaced elements are."""
+
+_SAMPLES: Final = 4096
+"""Elements of a large array that are compared."""
 
 
 class Check:
@@ -34,7 +45,14 @@ class Check:
         How messages name it.
     value : object
         What it is now.
+
+    Attributes
+    ----------
+    is_of_burn : bool
+        Whether it belongs to an object of burn, which may be another while a function is traced.
     """
+
+    is_of_burn = False
 
     def __init__(self, name: str, value: Any) -> None:
         self.name = name
@@ -48,22 +66,24 @@ class Check:
         """What a generated function reads; it may raise."""
         raise NotImplementedError
 
+    @property
+    def is_value(self) -> bool:
+        """Whether it is a number, a text, or a tuple of these."""
+        return _is_value(self.value)
+
+    def is_unchanged(self) -> bool:
+        """Whether it is what it was."""
+        return is_equal(self.read(), self.value)
+
     def write(self, code: Code) -> None:
-        """Let a generated function miss where it is another one.
-
-        What the function itself has changed is not compared: no call would find it as it was.
-        """
-        if self.read() is self.value:
-            self._write(code)
-
-    def _write(self, code: Code) -> None:
+        """Let a generated function miss where it is another one."""
         self._compare(code, code.attempt(self.expression(code), self.name))
 
     def _compare(self, code: Code, found: str) -> None:
         expected = code.shared(self.value, "k")
         condition = f"{found} is {expected}"
-        if isinstance(self.value, _VALUES):
-            condition += f" or is_same({found}, {expected})"
+        if _is_value(self.value):
+            condition += f" or {code.constant(is_equal)}({found}, {expected})"
         code.unless(condition, self.name)
 
 
@@ -98,9 +118,9 @@ class CheckedVariable(Check):
             return f"{code.shared(self._owner, 'cell')}.cell_contents"
         return f"{code.shared(self._owner, 'around')}.get({self._key!r})"
 
-    def _write(self, code: Code) -> None:
+    def write(self, code: Code) -> None:
         if isinstance(self._owner, types.CellType):
-            super()._write(code)
+            super().write(code)
         else:
             self._compare(code, self.expression(code))
 
@@ -136,21 +156,45 @@ class CheckedPath(Check):
         except Exception:  # noqa: BLE001 — of whatever code computes it
             return ABSENT
 
-    def write(self, code: Code) -> None:
-        now = self.read()
-        if now is self.value or (isinstance(self.value, _VALUES) and is_same(now, self.value)):
-            self._write(code)
-
     def expression(self, code: Code) -> str:
         owner = code.shared(self._owner, "owner")
         return f"{owner}[{code.constant(self._key)}]" if self._is_item else f"{owner}.{self._key}"
 
-    def _write(self, code: Code) -> None:
-        if self.value is ABSENT:
-            owner = code.shared(self._owner, "owner")
-            code.unless(f"not hasattr({owner}, {self._key!r})", self.name)
-        else:
-            super()._write(code)
+    def write(self, code: Code) -> None:
+        if self.value is not ABSENT:
+            super().write(code)
+            return
+        owner, key = code.shared(self._owner, "owner"), code.constant(self._key)
+        absent = f"{key} not in {owner}" if self._is_item else f"not hasattr({owner}, {key})"
+        code.unless(absent, self.name)
+
+
+class CheckedCall(Check):
+    """What a function gives, such as a reference.
+
+    Parameters
+    ----------
+    name : str
+        How messages name it.
+    function : callable
+        The function, which changes nothing.
+    args : tuple
+        Its arguments.
+    """
+
+    def __init__(self, name: str, function: Any, args: tuple[Any, ...]) -> None:
+        self._function = function
+        self._args = args
+        super().__init__(name, self.read())
+
+    def read(self) -> Any:
+        try:
+            return self._function(*self._args)
+        except Exception:  # noqa: BLE001 — of whatever function it is
+            return ABSENT
+
+    def expression(self, code: Code) -> str:
+        return f"{code.constant(self.read)}()"
 
 
 class CheckedContents(Check):
@@ -171,8 +215,14 @@ class CheckedContents(Check):
     def read(self) -> Any:
         return self.value if self.value.are_same() else ABSENT
 
-    def _write(self, code: Code) -> None:
+    def write(self, code: Code) -> None:
         code.unless(f"{code.constant(self.value.are_same)}()", self.name)
+
+    @property
+    def items(self) -> Sequence[Any]:
+        """The items of a container."""
+        items: Sequence[Any] = self.value.items
+        return items
 
 
 class _Contents:
@@ -180,36 +230,50 @@ class _Contents:
 
     def __init__(self, owner: Any) -> None:
         self._owner = owner
-        self._length = len(owner) if owner.__class__ is not np.ndarray else owner.nbytes
-        self._keys = list(owner) if isinstance(owner, dict) else None
-        self._items = self._now()
+        self._is_mapping = isinstance(owner, Mapping)
+        self._length = len(owner)
+        self._keys = list(owner) if self._is_mapping else None
+        self.items = self._now()
 
-    def _now(self) -> Sequence[Any]:
+    def _now(self) -> Any:
         owner = self._owner
         if isinstance(owner, np.ndarray):
-            return owner.tobytes() if owner.nbytes <= _SMALL else _sampled(owner)
-        if isinstance(owner, dict):
-            return list(owner.values())[:_SMALL]
-        if isinstance(owner, set):
-            return sorted(owner, key=id)[:_SMALL]
-        return list(owner)[:_SMALL]
+            return owner.shape, owner.dtype, _elements(owner)
+        if self._is_mapping:
+            return list(owner.values())
+        return sorted(owner, key=id) if isinstance(owner, set) else list(owner)
 
     def are_same(self) -> bool:
         """Whether the container has the same items, in the same order."""
         owner = self._owner
         if isinstance(owner, np.ndarray):
-            return self._now() == self._items
+            return bool(self._now() == self.items)
         if len(owner) != self._length or (self._keys is not None and list(owner) != self._keys):
             return False
         items = self._now()
-        return all(map(operator.is_, items, self._items)) or all(map(_is_equal, items, self._items))
+        return all(map(operator.is_, items, self.items)) or all(map(is_equal, items, self.items))
 
 
-def _is_equal(one: Any, other: Any) -> bool:
-    return one is other or (isinstance(other, _VALUES) and is_same(one, other))
+def is_equal(one: Any, other: Any) -> bool:
+    """Whether a value is the one that it was: the same object, or an equal number or text."""
+    if one is other:
+        return True
+    if type(one) is tuple and type(other) is tuple:
+        return len(one) == len(other) and all(map(is_equal, one, other))
+    return issubclass(type(other), _VALUES) and is_same(one, other)
 
 
-def _sampled(array: Any) -> bytes:
-    """Bytes of evenly spaced elements of a large array."""
-    step = max(1, array.size // 256)
-    return bytes(array.reshape(-1)[::step].tobytes())
+def _is_value(value: Any) -> bool:
+    if type(value) is tuple:
+        return all(map(_is_value, value))
+    return issubclass(type(value), _VALUES)
+
+
+def _elements(array: Any) -> Any:
+    """A copy of the bytes of an array, or of evenly spaced elements of a large one."""
+    if array.dtype.hasobject:
+        return list(array.flat)
+    flat = array.reshape(-1)
+    if array.nbytes > MAX_COMPARED_BYTES:
+        flat = flat[:: max(1, array.size // _SAMPLES)]
+    return flat.tobytes()

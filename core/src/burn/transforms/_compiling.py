@@ -24,8 +24,9 @@ from burn.ir import GraphIr, ScalarIr, TensorIr, with_last_uses
 from burn.transforms._arguments import is_tensor
 from burn.transforms._checks import Check
 from burn.transforms._code import Code, Given
+from burn.transforms._history import History
 from burn.transforms._parts import ir_of
-from burn.transforms._reads import reads_of
+from burn.transforms._reads import Reads, reads_of
 from burn.transforms._results import Output, Results, View, rebound_of
 from burn.transforms._signature import Signature, state_of
 from burn.transforms._way_back import Backward, way_back
@@ -201,6 +202,7 @@ class Recorded:
     backward: Backward | None
     effects: list[Callable[[], None]]
     watched: list[tuple[Callable[[], object], object]]
+    is_for_one_call: bool = False
 
     def relax(self) -> None:
         """Permit code that rounds less often than the operations do; see `burn.compile`."""
@@ -217,11 +219,11 @@ def record(
     names: Sequence[str],
     by_identity: frozenset[str],
     takes_apart: Callable[[str, Any], bool],
-    moves: Callable[[Mapping[Any, Check]], Mapping[int, Check]] = lambda _: {},
+    history: History,
 ) -> tuple[Recorder, Recorded]:
     """Trace a call. What the function made is gone when this returns.
 
-    `moves` gives the checks of tensors, by their ids, that are inputs by what holds them.
+    `history` tells what holds other tensors than before, and what the function changes again.
 
     Raises
     ------
@@ -233,7 +235,7 @@ def record(
     signature = Signature(trace, code, by_identity, takes_apart)
     values, named = signature.call(args, keywords, names)
     reads = reads_of(function, args, keywords)
-    moving = moves(reads.tensors())
+    moving: Mapping[int, Check] = history.moving(reads)
     try:
         with (
             plans_hidden_from_traces(),
@@ -249,9 +251,7 @@ def record(
             result = function(*values, **named)
             used = {id(one.tensor) for one in trace.captured}
             moving = {number: check for number, check in moving.items() if number in used}
-            for check in reads.checks:
-                if moving.get(id(check.value)) is not check:
-                    check.write(code)
+            changed = _compared(reads, moving, code)
             recorded = _recorded(trace, code, signature, result, moving)
     except Exception as error:
         if not signature.taken_apart:
@@ -261,6 +261,8 @@ def record(
     finally:
         if trace.aliased:
             raise Aliased(trace.aliased, signature.taken_apart)
+    told = [history.is_traced_again(check) for check in changed]
+    recorded.is_for_one_call = any(told)
     # Each call asks for these, which a trace may have changed before its end.
     recorded.watched = [(read, read()) for read, _ in trace.watched]
     recorder = trace.recorder
@@ -269,6 +271,19 @@ def record(
         one.release()
     trace.forget()  # a function that each call calls may hold the trace
     return recorder, recorded
+
+
+def _compared(reads: Reads, moving: Mapping[int, Check], code: Code) -> list[Check]:
+    """Write the checks of what the function reads; those of what it has changed are returned."""
+    changed = []
+    for check in reads.checks.values():
+        if moving.get(id(check.value)) is check:
+            continue
+        if check.is_unchanged():
+            check.write(code)
+        elif not check.is_of_burn:
+            changed.append(check)
+    return changed
 
 
 def _recorded(

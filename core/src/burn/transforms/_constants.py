@@ -91,6 +91,20 @@ def is_same(value: Any, expected: Any) -> bool:
             for one in dataclasses.fields(expected)
         )
     try:
-        return value.__class__ is kind and bool(value == expected)
+        is_equal = value.__class__ is kind and bool(value == expected)
     except Exception:  # noqa: BLE001 — of whatever class the value is
+        return False
+    return is_equal and _has_same_attributes(value, expected)
+
+
+def _has_same_attributes(value: Any, expected: Any) -> bool:
+    """Whether equal objects are equal in all attributes too, which an ``__eq__`` may leave out."""
+    names = [*getattr(expected, "__dict__", ()), *getattr(type(expected), "__slots__", ())]
+    if getattr(value, "__dict__", {}).keys() != getattr(expected, "__dict__", {}).keys():
+        return False
+    try:
+        return all(
+            is_same(getattr(value, name, None), getattr(expected, name, None)) for name in names
+        )
+    except RecursionError:  # objects in a circle
         return False

@@ -6,19 +6,19 @@ Names of several versions of Python are in one table.
 from __future__ import annotations
 
 import dis
-import sys
 import types
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
+from burn.transforms._stack import Stack
 from burn.transforms.code_values import (
     NULL,
     UNKNOWN,
     Call,
-    Nested,
     Parts,
-    Reader,
     Value,
+    either,
+    is_a,
     joined,
     known,
     named_parts,
@@ -27,208 +27,153 @@ from burn.transforms.code_values import (
 __all__ = ["HANDLERS", "Instructions"]
 
 
-class Instructions:
-    """What each instruction does with the stack and the local variables."""
+class Instructions(Stack):
+    """What instructions compute: operators, containers, patterns, calls."""
 
-    def __init__(
-        self,
-        reader: Reader,
-        code: types.CodeType,
-        variables: Mapping[str, Any],
-        around: tuple[dict[str, Any], str],
-    ) -> None:
-        self._reader = reader
-        self._code = code
-        self._variables = variables
-        self._globals, self._name = around
-        self._keywords: tuple[str, ...] = ()
-        self._stack: list[Value] = []
-        self._local: dict[str, Value] = {}
-
-    # The stack.
-
-    def _push(self, value: Value) -> None:
-        self._stack.append(value)
-
-    def _pop(self) -> Value:
-        return self._stack.pop() if self._stack else UNKNOWN
-
-    def _take(self, count: int) -> list[Value]:
-        values = [self._pop() for _ in range(count)]
-        return values[::-1]
-
-    def _item(self, depth: int) -> Value:
-        """A value on the stack, counted from 1 at the top."""
-        return self._stack[-depth] if depth <= len(self._stack) else UNKNOWN
-
-    def _adjust(self, effect: int) -> None:
-        for _ in range(-effect):
-            self._pop()
-        for _ in range(effect):
-            self._push(UNKNOWN)
-
-    def _use(self, value: Value) -> None:
-        """An operation takes a value, and may look at all that it has."""
-        self._reader.contents(value)
-
-    # Instructions. Names of several versions of Python are in one table.
-
-    def _load_fast(self, one: dis.Instruction) -> None:
-        names = one.argval if isinstance(one.argval, tuple) else (one.argval,)
-        for name in names:
-            self._push(self._local.get(name, UNKNOWN))
-
-    def _store_fast(self, one: dis.Instruction) -> None:
-        names = one.argval if isinstance(one.argval, tuple) else (one.argval,)
-        for name in names:
-            self._local[name] = self._pop()
-
-    def _store_load(self, one: dis.Instruction) -> None:
-        stored, loaded = one.argval
-        self._local[stored] = self._pop()
-        self._push(self._local.get(loaded, UNKNOWN))
-
-    def _delete_fast(self, one: dis.Instruction) -> None:
-        self._local.pop(one.argval, None)
-
-    def _load_deref(self, one: dis.Instruction) -> None:
-        name = one.argval
-        owner = self._variables.get(name)
-        if isinstance(owner, types.CellType):
-            self._push(self._reader.variable(owner, name, self._name))
-        else:
-            self._push(self._local.get(name, owner if isinstance(owner, Value) else UNKNOWN))
-
-    def _load_closure(self, one: dis.Instruction) -> None:
-        owner = self._variables.get(one.argval)
-        self._push(known(owner) if owner is not None else self._local.get(one.argval, UNKNOWN))
-
-    def _load_global(self, one: dis.Instruction) -> None:
-        value = self._reader.variable(self._globals, one.argval, self._name)
-        if one.opname == "LOAD_GLOBAL" and (one.arg or 0) & 1:
-            self._push(NULL)
-        self._push(value)
-
-    def _load_const(self, one: dis.Instruction) -> None:
-        self._push(known(one.argval))
-
-    def _load_attr(self, one: dis.Instruction) -> None:
-        owner = self._pop()
-        value = self._reader.attribute(owner, one.argval)
-        if one.opname == "LOAD_METHOD" or (_HAS_METHOD_BIT and (one.arg or 0) & 1):
-            self._push(NULL)
-        self._push(value)
-
-    def _load_super(self, one: dis.Instruction) -> None:
-        _, kind, instance = self._take(3)
-        found = [_super(one_kind, x) for one_kind in kind.objects for x in instance.objects]
-        value = self._reader.attribute(Value(tuple(filter(None, found))), one.argval)
-        if (one.arg or 0) & 1:
-            self._push(NULL)
-        self._push(value)
+    # Operators.
 
     def _subscript(self, _: dis.Instruction) -> None:
         owner, key = self._take(2)
         self._push(self._reader.item(owner, key))
 
+    def _slice(self, _: dis.Instruction) -> None:
+        owner = self._take(3)[0]
+        self._push(Value(self._reader.contents(owner).objects, has_parts=True))
+
+    def _store_subscript(self, _: dis.Instruction) -> None:
+        value, owner, key = self._take(3)
+        self._reader.contents(key)
+        self._reader.add(owner, value)
+
     def _binary(self, one: dis.Instruction) -> None:
         if one.argrepr == "[]":
             self._subscript(one)
             return
-        for value in self._take(2):
-            self._use(value)
+        self._push(self._reader.operate(self._take(2), _methods_of(one)))
+
+    def _unary(self, one: dis.Instruction) -> None:
+        self._push(self._reader.operate(self._take(1), _methods_of(one)))
+
+    def _not(self, _: dis.Instruction) -> None:
+        self._reader.truth(self._pop())
         self._push(UNKNOWN)
+
+    def _to_bool(self, _: dis.Instruction) -> None:
+        self._reader.truth(self._item(1))
 
     def _get_iter(self, _: dis.Instruction) -> None:
         """An iterator stands for what it goes through."""
+
+    def _enter(self, _: dis.Instruction) -> None:
+        manager = self._pop()
+        found = [
+            self._reader.call(self._reader.attribute(manager, name), Call((), {}))
+            for name in ("__enter__", "__aenter__", "__exit__", "__aexit__")
+        ]
+        self._push(UNKNOWN)
+        self._push(joined(found[:2]))
+
+    def _yield(self, _: dis.Instruction) -> None:
+        self._yielded.append(self._pop())
+        self._push(UNKNOWN)
+
+    def _yield_from(self, _: dis.Instruction) -> None:
+        self._yielded.append(self._reader.contents(self._item(1)))
+
+    # Patterns of ``match``.
+
+    def _match_class(self, one: dis.Instruction) -> None:
+        subject, kinds, names = self._take(3)
+        positional = [
+            name
+            for kind in kinds.objects
+            for name in getattr(kind, "__match_args__", ())[: one.arg or 0]
+        ]
+        named = [name for found in names.objects if isinstance(found, tuple) for name in found]
+        values = [self._reader.attribute(subject, name) for name in (*positional, *named)]
+        self._push(self._parts(one, values, {}))
+
+    def _match_keys(self, one: dis.Instruction) -> None:
+        subject, keys = self._item(2), self._item(1)
+        named = keys.objects[0] if keys.objects and isinstance(keys.objects[0], tuple) else ()
+        values = [self._reader.item(subject, known(key)) for key in named]
+        self._push(self._parts(one, values, {}))
+
+    # Containers.
 
     def _unpack(self, one: dis.Instruction) -> None:
         value = self._pop()
         count = (one.arg or 0) if one.opname == "UNPACK_SEQUENCE" else 1 + (one.arg or 0) % 256
         count += (one.arg or 0) >> 8 if one.opname == "UNPACK_EX" else 0
         parts = value.objects[0] if len(value.objects) == 1 else None
-        if isinstance(parts, Parts) and len(parts.items) == count:
+        if isinstance(parts, Parts) and len(parts.items) == count and not parts.named:
             self._stack += parts.items[::-1]
             return
-        self._stack += [self._reader.contents(value)] * count
+        contents = self._reader.contents(value)
+        if one.opname == "UNPACK_EX":  # one of them is a list
+            contents = Value(contents.objects, has_parts=True)
+        self._stack += [contents] * count
 
     def _build(self, one: dis.Instruction) -> None:
-        self._push(known(Parts(self._take(one.arg or 0))))
+        self._push(self._parts(one, self._take(one.arg or 0), {}))
+
+    def _parts(
+        self, one: dis.Instruction, items: Sequence[Value], named: Mapping[str, Value]
+    ) -> Value:
+        parts = self._once(one, lambda: Parts(items, named))
+        for index, value in enumerate(items[: len(parts.items)]):
+            parts.items[index] = either(parts.items[index], value)
+        for name, value in named.items():
+            parts.named[name] = either(parts.named.get(name, UNKNOWN), value)
+        return known(parts)
 
     def _extend(self, one: dis.Instruction) -> None:
         value = self._pop()
         target = self._item(one.arg or 1)
-        for parts in target.objects:
-            if isinstance(parts, Parts):
-                for given in value.objects:
-                    parts.items += given.items if isinstance(given, Parts) else []
-                parts.items += [known(item) for item in self._reader.contents(value).objects]
+        given = value.objects[0] if len(value.objects) == 1 else None
+        parts = target.objects[0] if len(target.objects) == 1 else None
+        if isinstance(given, Parts) and isinstance(parts, Parts) and not parts.items:
+            parts.items += given.items  # in order
+            return
+        for item in self._reader.contents(value).objects:
+            self._reader.add(target, known(item))
+
+    def _append(self, one: dis.Instruction) -> None:
+        value = self._pop()
+        self._reader.add(self._item(one.arg or 1), value)
+
+    def _map_add(self, one: dis.Instruction) -> None:
+        key, value = self._take(2)
+        self._reader.add(self._item(one.arg or 1), key)
+        self._reader.add(self._item(one.arg or 1), value)
 
     def _build_map(self, one: dis.Instruction) -> None:
         pairs = self._take(2 * (one.arg or 0))
-        parts = Parts(pairs[1::2])
-        for key, value in zip(pairs[::2], pairs[1::2], strict=True):
-            if len(key.objects) == 1 and isinstance(key.objects[0], str):
-                parts.named[key.objects[0]] = value
-        self._push(known(parts))
+        named = {
+            key.objects[0]: value
+            for key, value in zip(pairs[::2], pairs[1::2], strict=True)
+            if len(key.objects) == 1 and is_a(key.objects[0], str)
+        }
+        keys = [key for key in pairs[::2] if not any(is_a(found, str) for found in key.objects)]
+        self._push(self._parts(one, [*pairs[1::2], *keys], named))
 
     def _build_const_map(self, one: dis.Instruction) -> None:
         keys = self._pop()
         values = self._take(one.arg or 0)
         names = keys.objects[0] if keys.objects else ()
-        self._push(known(Parts(values, dict(zip(names, values, strict=False)))))
+        self._push(self._parts(one, values, dict(zip(names, values, strict=False))))
 
     def _merge(self, one: dis.Instruction) -> None:
         value = self._pop()
-        self._reader.contents(value)
         target = self._item(one.arg or 1)
+        for item in self._reader.contents(value).objects:
+            self._reader.add(target, known(item))
         for parts in target.objects:
             for given in value.objects:
                 if isinstance(parts, Parts):
                     parts.named |= named_parts(given)
 
-    def _copy(self, one: dis.Instruction) -> None:
-        self._push(self._item(one.arg or 1))
-
-    def _swap(self, one: dis.Instruction) -> None:
-        count = one.arg or 1
-        if count <= len(self._stack):
-            stack = self._stack
-            stack[-1], stack[-count] = stack[-count], stack[-1]
-
-    def _push_null(self, _: dis.Instruction) -> None:
-        self._push(NULL)
-
-    def _push_unknown(self, _: dis.Instruction) -> None:
-        """A generator begins: its first instruction takes what was sent to it."""
-        self._push(UNKNOWN)
-
-    def _make_function(self, one: dis.Instruction) -> None:
-        code = self._pop()
-        closure: Value = UNKNOWN
-        defaults: list[Value] = []
-        if one.opname == "MAKE_FUNCTION" and one.arg and not _HAS_FUNCTION_ATTRIBUTES:
-            if one.arg & 0x08:
-                closure = self._pop()
-            defaults = self._take((one.arg & 7).bit_count())
-        for found in code.objects:
-            if isinstance(found, types.CodeType):
-                nested = Nested(found, self._nested_variables(found, closure), joined(defaults))
-                self._push(known(nested))
-                return
-        self._push(UNKNOWN)
-
-    def _nested_variables(self, code: types.CodeType, closure: Value) -> dict[str, Any]:
-        del closure  # its variables have the same names here
-        return {
-            name: self._variables.get(name) or self._local.get(name, UNKNOWN)
-            for name in code.co_freevars
-        }
-
-    def _set_function_attribute(self, _: dis.Instruction) -> None:
-        function = self._pop()
-        self._pop()
-        self._push(function)
+    # Calls.
 
     def _keyword_names(self, one: dis.Instruction) -> None:
         self._keywords = one.argval if isinstance(one.argval, tuple) else ()
@@ -248,15 +193,24 @@ class Instructions:
             function = pair[1]
         elif pair[1] is not NULL:
             positional = [pair[1], *positional]
-        self._push(self._called(function, positional, named))
+        self._push(self._called(one, function, positional, named))
 
-    def _called(self, function: Value, args: list[Value], named: dict[str, Value]) -> Value:
-        if any(one is super for one in function.objects) and not args:
+    def _called(
+        self,
+        one: dis.Instruction,
+        function: Value,
+        args: list[Value],
+        named: dict[str, Value],
+    ) -> Value:
+        if any(found is super for found in function.objects):
             kind = self._variables.get("__class__")
-            first = self._local.get(self._code.co_varnames[0], UNKNOWN)
-            if isinstance(kind, types.CellType):
-                made = [_super(kind.cell_contents, x) for x in first.objects]
-                return Value(tuple(filter(None, made)))
+            if len(args) == 2:
+                return self._super(one, args[0], args[1])
+            if isinstance(kind, types.CellType) and self._code.co_varnames:
+                first = self._local.get(self._code.co_varnames[0], UNKNOWN)
+                return self._super(one, known(kind.cell_contents), first)
+        if any(found is globals for found in function.objects):
+            return known(self._globals)
         return self._reader.call(function, Call(tuple(args), named))
 
     def _call_with(self, one: dis.Instruction) -> None:
@@ -276,7 +230,7 @@ class Instructions:
             if not isinstance(given, Parts):
                 self._reader.contents(known(given))
             keywords |= named_parts(given)
-        self._push(self._called(function, positional, keywords))
+        self._push(self._called(one, function, positional, keywords))
 
     def _store_away(self, one: dis.Instruction) -> None:
         """A value is stored where nothing follows it."""
@@ -286,15 +240,39 @@ class Instructions:
         """The values on the stack stay what they are."""
 
 
-def _super(kind: Any, instance: Any) -> Any:
-    try:
-        return super(kind, instance)
-    except TypeError:
-        return None
+_OPERATORS: Final = {
+    "+": "add",
+    "-": "sub",
+    "*": "mul",
+    "/": "truediv",
+    "//": "floordiv",
+    "%": "mod",
+    "**": "pow",
+    "@": "matmul",
+    "&": "and",
+    "|": "or",
+    "^": "xor",
+    "<<": "lshift",
+    ">>": "rshift",
+}
+_COMPARISONS: Final = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+_UNARY: Final = {
+    "UNARY_NEGATIVE": ("__neg__",),
+    "UNARY_POSITIVE": ("__pos__",),
+    "UNARY_INVERT": ("__invert__",),
+    "CONTAINS_OP": ("__contains__", "__iter__", "__next__"),
+    "COMPARE_OP": _COMPARISONS,
+}
 
 
-_HAS_METHOD_BIT: Final = sys.version_info >= (3, 12)  # ``LOAD_METHOD`` may be a name all the same
-_HAS_FUNCTION_ATTRIBUTES: Final = "SET_FUNCTION_ATTRIBUTE" in dis.opmap
+def _methods_of(one: dis.Instruction) -> tuple[str, ...]:
+    """The methods of classes that an instruction calls."""
+    name = _OPERATORS.get(one.argrepr.rstrip("=") or one.argrepr)
+    if one.opname != "BINARY_OP" or name is None:
+        return _UNARY.get(one.opname, ())
+    return f"__{name}__", f"__r{name}__", f"__i{name}__"
+
+
 _ALWAYS_HAS_KEYWORDS: Final = dis.stack_effect(dis.opmap["CALL_FUNCTION_EX"], 0) == -3
 
 _TABLE: Final[dict[str, Callable[[Instructions, dis.Instruction], None]]] = {
@@ -309,12 +287,27 @@ _TABLE: Final[dict[str, Callable[[Instructions, dis.Instruction], None]]] = {
     "LOAD_CONST LOAD_SMALL_INT": Instructions._load_const,
     "LOAD_ATTR LOAD_METHOD": Instructions._load_attr,
     "LOAD_SUPER_ATTR": Instructions._load_super,
+    "IMPORT_NAME": Instructions._import,
+    "IMPORT_FROM": Instructions._import_from,
+    "STORE_ATTR": Instructions._store_attr,
     "BINARY_SUBSCR": Instructions._subscript,
+    "BINARY_SLICE": Instructions._slice,
+    "STORE_SUBSCR": Instructions._store_subscript,
     "BINARY_OP COMPARE_OP CONTAINS_OP": Instructions._binary,
+    "UNARY_NEGATIVE UNARY_POSITIVE UNARY_INVERT": Instructions._unary,
+    "UNARY_NOT": Instructions._not,
+    "TO_BOOL": Instructions._to_bool,
+    "BEFORE_WITH BEFORE_ASYNC_WITH": Instructions._enter,
+    "YIELD_VALUE": Instructions._yield,
+    "GET_YIELD_FROM_ITER": Instructions._yield_from,
+    "MATCH_CLASS": Instructions._match_class,
+    "MATCH_KEYS": Instructions._match_keys,
     "GET_ITER": Instructions._get_iter,
     "UNPACK_SEQUENCE UNPACK_EX": Instructions._unpack,
-    "BUILD_TUPLE BUILD_LIST": Instructions._build,
-    "LIST_EXTEND": Instructions._extend,
+    "BUILD_TUPLE BUILD_LIST BUILD_SET": Instructions._build,
+    "LIST_EXTEND SET_UPDATE": Instructions._extend,
+    "LIST_APPEND SET_ADD": Instructions._append,
+    "MAP_ADD": Instructions._map_add,
     "BUILD_MAP": Instructions._build_map,
     "BUILD_CONST_KEY_MAP": Instructions._build_const_map,
     "DICT_MERGE DICT_UPDATE": Instructions._merge,
@@ -327,7 +320,7 @@ _TABLE: Final[dict[str, Callable[[Instructions, dis.Instruction], None]]] = {
     "KW_NAMES": Instructions._keyword_names,
     "CALL CALL_KW": Instructions._call,
     "CALL_FUNCTION_EX": Instructions._call_with,
-    "STORE_ATTR STORE_SUBSCR STORE_GLOBAL STORE_NAME POP_TOP DELETE_ATTR DELETE_SUBSCR "
+    "STORE_GLOBAL STORE_NAME POP_TOP DELETE_ATTR DELETE_SUBSCR "
     "END_FOR POP_ITER END_SEND": Instructions._store_away,
     "RESUME NOP PRECALL CACHE COPY_FREE_VARS MAKE_CELL LIST_TO_TUPLE CALL_INTRINSIC_1 "
     "SETUP_ANNOTATIONS NOT_TAKEN": Instructions._nothing,

@@ -5,32 +5,45 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import functools
-import itertools
 import types
 import warnings
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from burn.transforms._arguments import is_tensor
-from burn.transforms._checks import ABSENT, Check, CheckedContents, CheckedPath, CheckedVariable
+from burn.transforms._checks import ABSENT, Check, CheckedPath, CheckedVariable
 from burn.transforms._constants import is_record
 from burn.transforms._user_objects import (
     CONTAINERS,
-    FIXED,
-    PACKAGES,
     SCALARS,
-    children_of,
     class_attribute,
+    has_its_own_name,
     is_burn,
-    is_fixed_function,
     is_followed,
-    is_installed,
+    is_of_packages,
     is_watched,
+    own_attributes,
 )
-from burn.transforms.code_values import UNKNOWN, Call, Nested, Parts, Value, joined, known
+from burn.transforms.code_values import (
+    ABSTRACT,
+    UNKNOWN,
+    Call,
+    Instance,
+    Parts,
+    PartsMethod,
+    Super,
+    Value,
+    either,
+    is_a,
+    joined,
+    known,
+)
 
 __all__ = ["Paths"]
+
+_PLAIN: Final = (*CONTAINERS, np.ndarray, functools.partial)
+"""Classes whose own attributes stay as they are."""
 
 
 class Paths:
@@ -38,10 +51,15 @@ class Paths:
 
     Attributes
     ----------
-    checks : list of Check
-        What each call compares.
+    checks : dict of object to Check
+        What each call compares, by keys that each call gives them.
     objects : list of object
         Objects that the paths lead to.
+    changes : int
+        Counts what became part of objects that the code makes.
+    is_update : bool
+        Whether what is read now is only read to be updated, as in ``x += 1``: a number of which
+        nothing else depends is not compared.
 
     Parameters
     ----------
@@ -52,20 +70,20 @@ class Paths:
     def __init__(self, package: str = "") -> None:
         self._package = package
         self.objects: list[Any] = []
-        self._checks: dict[Any, Check] = {}
+        self.checks: dict[Any, Check] = {}
+        self.changes = 0
+        self.is_update = False
         self._names: dict[int, str] = {}
         self._kept: list[Any] = []  # so that no id is of two objects
         self._compared: dict[int, Any] = {}
-
-    @property
-    def checks(self) -> list[Check]:
-        return list(self._checks.values())
+        self._methods: dict[tuple[int, int], types.MethodType] = {}
+        self._lost: set[str] = set()
 
     def tensors(self) -> dict[Any, Check]:
         """The checks of what holds a tensor, by keys that each call gives them."""
-        return {key: one for key, one in self._checks.items() if is_tensor(one.value)}
+        return {key: one for key, one in self.checks.items() if is_tensor(one.value)}
 
-    # --- what code does: see `burn.transforms.bytecode.Reader` ---
+    # --- what code does: see `burn.transforms.code_values.Reader` ---
 
     def variable(self, owner: Any, name: str, around: str) -> Value:
         """The value of a variable, or nothing known where it has none."""
@@ -77,7 +95,7 @@ class Paths:
         value = check.read()
         if value is ABSENT:
             return known(vars(builtins)[name]) if name in vars(builtins) else UNKNOWN
-        if not isinstance(value, FIXED) and not is_fixed_function(value):
+        if isinstance(owner, types.CellType) or not has_its_own_name(value, name):
             self._add((id(owner), name), check, name)
         return self._found(value)
 
@@ -88,14 +106,26 @@ class Paths:
     def item(self, owner: Value, key: Value) -> Value:
         """An item, or any item where the key is not known."""
         keys = key.objects
-        if len(keys) != 1 or not isinstance(keys[0], SCALARS):
-            return self.contents(owner)
-        return joined([self._item(one, keys[0]) for one in owner.objects])
+        if len(keys) == 1 and not key.has_parts and is_a(keys[0], SCALARS):
+            found = joined([self._item(one, keys[0]) for one in owner.objects])
+            return joined([found, self.contents(owner)]) if owner.has_parts else found
+        self.contents(key)
+        inside = joined([self.contents(owner), self.operate([owner, key], ["__getitem__"])])
+        return Value(inside.objects, has_parts=bool(inside.objects))
 
-    def contents(self, owner: Value) -> Value:
-        """All items of the containers that a value may be."""
-        found = [self._contents(one) for one in owner.objects]
-        return owner if owner.has_parts else joined(found)
+    def store(self, owner: Value, name: str, value: Value) -> None:
+        """An attribute of an object is set: of those that the code makes it is noted."""
+        for one in owner.objects:
+            if isinstance(one, Instance):
+                before = one.attributes.get(name, UNKNOWN)
+                one.attributes[name] = either(before, value)
+                self.changes += len(one.attributes[name].objects) != len(before.objects)
+
+    def add(self, owner: Value, value: Value) -> None:
+        """A value becomes an item of containers: of those that the code makes it is noted."""
+        for one in owner.objects:
+            if isinstance(one, Parts):
+                self.changes += one.add(value)
 
     # --- objects ---
 
@@ -105,93 +135,149 @@ class Paths:
 
     def _add(self, key: Any, check: Check, name: str) -> None:
         """Compare something at each call."""
-        if key not in self._checks:
-            self._checks[key] = check
+        if self.is_update and check.is_value:
+            return
+        if key not in self.checks:
+            self.checks[key] = check
             self._kept.append(check)
             self._names.setdefault(id(check.value), name)
 
     def _name(self, owner: Any) -> str:
-        name = self._names.get(id(owner)) or getattr(owner, "__name__", None)
+        name = self._names.get(id(owner))
+        if name is None and is_a(owner, (type, types.ModuleType, types.FunctionType)):
+            name = owner.__name__
         return str(name or type(owner).__name__)
 
+    def _method(self, function: Any, owner: Any) -> Value:
+        """A method of an object: the same object for the same method."""
+        key = id(function), id(owner)
+        if key not in self._methods:
+            self._methods[key] = types.MethodType(function, owner)
+        return known(self._methods[key])
+
+    # --- attributes ---
+
     def _attribute(self, owner: Any, name: str) -> Value:
-        if isinstance(owner, (Parts, Nested)) or is_tensor(owner):
+        if isinstance(owner, Parts):
+            return known(PartsMethod(owner, name))
+        if isinstance(owner, Instance):
+            if name in owner.attributes:
+                return owner.attributes[name]
+            return self._of_classes(owner, owner.kind.__mro__, name)
+        if isinstance(owner, Super):
+            return self._of_classes(owner.instance, owner.classes(), name)
+        if isinstance(owner, ABSTRACT) or is_tensor(owner):
             return UNKNOWN
-        if isinstance(owner, (*SCALARS, *CONTAINERS, np.ndarray, super, functools.partial)):
+        if type(owner) in _PLAIN or is_a(owner, SCALARS):
             value = getattr(owner, name, ABSENT)
             return UNKNOWN if value is ABSENT else known(value)
-        if isinstance(owner, types.ModuleType):
-            return self._of_module(owner, name)
-        if isinstance(owner, type):
-            return self._of_path(owner, name, getattr(owner, name, ABSENT))
+        if is_a(owner, types.ModuleType):
+            value = getattr(owner, name, ABSENT)
+            if value is not ABSENT and is_of_packages(owner):
+                return known(value)
+            return self._of_path(owner, name, value)
+        if is_a(owner, type):
+            return self._of_type(owner, name)
         return self._of_instance(owner, name)
 
-    def _of_instance(self, owner: Any, name: str) -> Value:
-        own = getattr(owner, "__dict__", None) or {}
-        of_class = class_attribute(type(owner), name)
-        if isinstance(of_class, property):
-            function = of_class.fget
-            if isinstance(function, types.FunctionType) and is_followed(function, self._package):
+    def _of_classes(self, owner: Any, classes: tuple[type, ...], name: str) -> Value:
+        """An attribute as it stands in the first of classes that has it."""
+        for kind in classes:
+            if name not in vars(kind):
+                continue
+            found = vars(kind)[name]
+            self._check_class(kind, name)
+            if is_a(found, types.FunctionType):
+                return self._method(found, owner)
+            if is_a(found, (property, functools.cached_property)):
+                function = found.fget if is_a(found, property) else found.func
                 return self._call(function, Call((known(owner),), {}))
-            return self._evaluated(owner, name)
-        if name in own and not hasattr(of_class, "__set__"):
+            if is_a(found, classmethod):
+                return self._method(found.__func__, kind)
+            return known(getattr(kind, name, None))
+        return UNKNOWN
+
+    def _of_type(self, owner: Any, name: str) -> Value:
+        try:
+            value = getattr(owner, name)
+        except Exception:  # noqa: BLE001 — of whatever a metaclass computes
+            return UNKNOWN
+        raw = class_attribute(owner, name)
+        if is_a(raw, (types.FunctionType, staticmethod, classmethod)):
+            kind = next(one for one in owner.__mro__ if name in vars(one))
+            self._check_class(kind, name)
+            return known(value)
+        if raw is ABSENT and is_a(value, (types.MethodType, types.BuiltinMethodType)):
+            return known(value)
+        return self._of_path(owner, name, value)
+
+    def _check_class(self, kind: type, name: str) -> None:
+        """Compare what a class of the user has under a name."""
+        if not is_of_packages(kind):
+            path = f"{kind.__name__}.{name}"
+            self._add(
+                (id(kind), "class", name),
+                CheckedPath(path, vars(kind), name, vars(kind)[name], is_item=True),
+                path,
+            )
+
+    def _of_instance(self, owner: Any, name: str) -> Value:
+        own = own_attributes(owner)
+        kind = next((one for one in type(owner).__mro__ if name in vars(one)), None)
+        of_class: Any = ABSENT if kind is None else vars(kind)[name]
+        if name in own and not hasattr(type(of_class), "__set__"):
             if is_watched(owner):  # with all that it holds
                 return known(own[name])
             return self._of_path(owner, name, own[name])
-        if isinstance(of_class, functools.cached_property):
-            return self._call(of_class.func, Call((known(owner),), {}))
-        if isinstance(of_class, types.FunctionType):
-            return known(types.MethodType(of_class, owner))
-        if of_class is not ABSENT and not hasattr(of_class, "__get__"):
+        if kind is None:
+            return self._computed(owner, name)
+        if is_a(of_class, types.MemberDescriptorType):  # of ``__slots__``
+            return self._of_path(owner, name, getattr(owner, name, ABSENT))
+        if is_a(of_class, property):
+            function = of_class.fget
+            if is_a(function, types.FunctionType) and is_followed(function, self._package):
+                self._check_class(kind, name)
+                return self._call(function, Call((known(owner),), {}))
+            return self._evaluated(owner, name)
+        if is_a(of_class, types.FunctionType):
+            return self._of_method(owner, kind, name)
+        if not hasattr(type(of_class), "__get__"):
             return self._of_path(owner, name, of_class)
         return self._evaluated(owner, name)
 
-    def _of_module(self, module: types.ModuleType, name: str) -> Value:
-        value = getattr(module, name, ABSENT)
-        if value is ABSENT:
-            return UNKNOWN
-        file = getattr(module, "__file__", None)
-        package = module.__name__.partition(".")[0]
-        if package in PACKAGES or (file is not None and is_installed(file)):
-            return known(value)
-        return self._of_path(module, name, value)
+    def _of_method(self, owner: Any, kind: type, name: str) -> Value:
+        """A method of a class, which an attribute of the object may replace later."""
+        function = vars(kind)[name]
+        if is_followed(function, self._package):
+            self._check_class(kind, name)
+            if not is_watched(owner) and hasattr(owner, "__dict__"):
+                path = f"{self._name(owner)}.{name}"
+                absence = CheckedPath(path, own_attributes(owner), name, ABSENT, is_item=True)
+                self._add((id(owner), name), absence, path)
+        return self._method(function, owner)
 
-    def compare(self, value: Any) -> None:
-        """Note an argument that each call compares with all that it has."""
-        if is_record(value) and id(value) not in self._compared:
-            self._compared[id(value)] = value
-            for one in dataclasses.fields(value):
-                self.compare(getattr(value, one.name, None))
-        elif isinstance(value, CONTAINERS):
-            self._compared[id(value)] = value
-
-    def _of_path(self, owner: Any, name: str, value: Any) -> Value:
-        """An attribute that is compared at each call."""
-        if value is ABSENT:
-            return UNKNOWN
-        if id(owner) in self._compared and name in vars(owner):
-            return known(value)
-        if isinstance(value, (staticmethod, classmethod)):
-            return known(getattr(owner, name))
-        if not isinstance(value, FIXED) and not is_fixed_function(value):
-            path = f"{self._name(owner)}.{name}"
-            self._add((id(owner), name), CheckedPath(path, owner, name, value), path)
-        return self._found(value)
+    def _computed(self, owner: Any, name: str) -> Value:
+        """What ``__getattr__`` gives: its code is followed, too."""
+        found = []
+        for method in ("__getattr__", "__getattribute__"):
+            function = class_attribute(type(owner), method)
+            if is_a(function, types.FunctionType) and is_followed(function, self._package):
+                found.append(self._call(function, Call((known(owner), known(name)), {})))
+        return joined([*found, self._evaluated(owner, name)])
 
     def _evaluated(self, owner: Any, name: str) -> Value:
         """An attribute that code computes: it is compared if it can be."""
         try:
             value = getattr(owner, name)
+            again = getattr(owner, name)
         except Exception:  # noqa: BLE001 — of whatever code computes it
             self._add_absence(owner, name)
             return UNKNOWN
-        if isinstance(value, (types.MethodType, types.BuiltinMethodType)) or callable(value):
+        if is_a(value, (types.MethodType, types.BuiltinMethodType, types.MethodWrapperType)):
             return known(value)
-        if is_burn(type(owner)):
-            if isinstance(value, SCALARS):
-                return self._of_path(owner, name, value)
+        if is_burn(type(owner)) and not is_a(value, SCALARS):
             return known(value)
-        if not isinstance(value, SCALARS) and getattr(owner, name) is not value:
+        if again is not value and not is_a(value, SCALARS):
             self._cannot_watch(f"{self._name(owner)}.{name}", "which code computes anew")
             return UNKNOWN
         return self._of_path(owner, name, value)
@@ -201,59 +287,87 @@ class Paths:
             path = f"{self._name(owner)}.{name}"
             self._add((id(owner), name), CheckedPath(path, owner, name, ABSENT), path)
 
+    def compare(self, value: Any) -> None:
+        """Note an argument that each call compares with all that it has."""
+        if is_record(value) and id(value) not in self._compared:
+            self._compared[id(value)] = value
+            for one in dataclasses.fields(value):
+                self.compare(getattr(value, one.name, None))
+        elif is_a(value, CONTAINERS):
+            self._compared[id(value)] = value
+
+    def _of_path(self, owner: Any, name: str, value: Any) -> Value:
+        """An attribute that is compared at each call."""
+        if value is ABSENT:
+            self._add_absence(owner, name)
+            return UNKNOWN
+        if id(owner) in self._compared and (
+            not is_record(owner) or name in {one.name for one in dataclasses.fields(owner)}
+        ):
+            return known(value)
+        path = f"{self._name(owner)}.{name}"
+        check = CheckedPath(path, owner, name, value)
+        check.is_of_burn = is_burn(type(owner))
+        self._add((id(owner), name), check, path)
+        return self._found(value)
+
+    # --- items ---
+
     def _item(self, owner: Any, key: Any) -> Value:
         if isinstance(owner, Parts):
-            if isinstance(key, str):
-                return owner.named.get(key, UNKNOWN)
-            is_inside = isinstance(key, int) and -len(owner.items) <= key < len(owner.items)
-            return owner.items[key] if is_inside else UNKNOWN
-        if isinstance(owner, (dict, list, tuple)):
-            try:
-                value = owner[key]
-            except (LookupError, TypeError):
-                return self._contents(owner)
-            if isinstance(owner, tuple) or id(owner) in self._compared:
-                return self._found(value)
-            path = f"{self._name(owner)}[{key!r}]"
-            self._add(
-                (id(owner), "item", key), CheckedPath(path, owner, key, value, is_item=True), path
-            )
-            return self._found(value)
-        function = class_attribute(type(owner), "__getitem__")
-        if isinstance(function, types.FunctionType) and is_followed(function, self._package):
+            if is_a(key, str):
+                return owner.named.get(key) or joined(owner.items)
+            is_inside = is_a(key, int) and -len(owner.items) <= key < len(owner.items)
+            return owner.items[key] if is_inside else self._contents(owner)
+        function = class_attribute(_class_of(owner), "__getitem__")
+        if is_a(function, types.FunctionType) and is_followed(function, self._package):
             return self._call(function, Call((known(owner), known(key)), {}))
-        return self._contents(owner)
-
-    def _contents(self, owner: Any) -> Value:
-        if isinstance(owner, Parts):
-            return joined([*owner.items, *owner.named.values()])
-        if isinstance(owner, np.ndarray):
-            self._add((id(owner), "contents"), self._contents_of(owner), self._name(owner))
+        if isinstance(owner, ABSTRACT) or is_tensor(owner) or is_a(owner, (str, bytes)):
             return UNKNOWN
-        if is_watched(owner):
-            return Value(children_of(owner))
-        if not isinstance(owner, CONTAINERS):
-            return UNKNOWN
-        if not isinstance(owner, (tuple, frozenset)) and id(owner) not in self._compared:
-            self._add((id(owner), "contents"), self._contents_of(owner), self._name(owner))
-        items = owner.values() if isinstance(owner, dict) else owner
-        found = tuple(itertools.islice(items, 1000))
-        self.objects += found
-        for index, one in enumerate(found):
-            self._names.setdefault(id(one), f"{self._name(owner)}[{index}]")
-        return Value(found)
-
-    def _contents_of(self, owner: Any) -> Check:
-        return CheckedContents(f"the items of {self._name(owner)}", owner)
+        if function is ABSENT or is_a(owner, np.ndarray):
+            return self._contents(owner)
+        try:
+            value, again = owner[key], owner[key]
+        except Exception:  # noqa: BLE001 — of whatever class it is
+            return self._contents(owner)
+        if is_a(owner, tuple) or is_watched(owner) or id(owner) in self._compared:
+            return self._found(value)
+        if again is not value and not is_a(value, SCALARS):
+            return self._contents(owner)
+        path = f"{self._name(owner)}[{key!r}]"
+        check = CheckedPath(path, owner, key, value, is_item=True)
+        self._add((id(owner), "item", key), check, path)
+        return self._found(value)
 
     def _cannot_watch(self, path: str, why: str) -> None:
         """Say once that a later value is not seen."""
+        if path in self._lost:
+            return
+        self._lost.add(path)
         warnings.warn(
             f"burn.compile: {path} is read while the function is traced, {why}: another value "
             "later is not noticed. Pass it as an argument",
             stacklevel=2,
         )
 
+    # --- in the classes below ---
+
+    def contents(self, owner: Value) -> Value:
+        """All items of the containers that a value may be."""
+        raise NotImplementedError
+
+    def operate(self, values: Any, names: Any) -> Value:
+        """An operator, for which classes have methods of these names."""
+        raise NotImplementedError
+
+    def _contents(self, owner: Any) -> Value:
+        """All items of a container."""
+        raise NotImplementedError
+
     def _call(self, function: Any, call: Call) -> Value:
         """Follow a function."""
         raise NotImplementedError
+
+
+def _class_of(owner: Any) -> type:
+    return owner.kind if isinstance(owner, Instance) else type(owner)

@@ -8,32 +8,43 @@ import sys
 import types
 from typing import Any, Final
 
+import numpy as np
+
 from burn.devices import watches
 from burn.ops.source import is_of_user
 from burn.transforms._checks import ABSENT
+from burn.transforms.code_values import is_a
 
 __all__ = [
     "CONTAINERS",
-    "FIXED",
     "PACKAGES",
     "SCALARS",
     "children_of",
     "class_attribute",
+    "has_its_own_name",
     "is_burn",
-    "is_fixed_function",
     "is_followed",
     "is_installed",
+    "is_of_packages",
     "is_watched",
+    "own_attributes",
     "package_of",
 ]
 
-SCALARS: Final = (bool, int, float, complex, str, bytes, types.NoneType, types.EllipsisType)
+SCALARS: Final = (
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    types.NoneType,
+    types.EllipsisType,
+    np.generic,
+)
 """Classes whose objects have nothing more to read."""
 
 CONTAINERS: Final = (list, tuple, dict, set, frozenset, collections.deque)
-
-FIXED: Final = (type, types.ModuleType, types.BuiltinFunctionType)
-"""Classes whose objects are not compared: who names them hardly ever means another one later."""
 
 PACKAGES: Final = frozenset({"burn", *sys.stdlib_module_names})
 
@@ -94,10 +105,35 @@ def is_burn(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "burn"
 
 
-def is_fixed_function(value: Any) -> bool:
-    """Whether a value is a function of burn or of a package, which no program replaces."""
+def is_of_packages(value: Any) -> bool:
+    """Whether a module, class or function is of burn, the standard library or a package."""
+    name = value.__name__ if is_a(value, types.ModuleType) else value.__module__
+    if not is_a(name, str):
+        return True
+    if name.partition(".")[0] in PACKAGES - {"__main__"}:
+        return True
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return is_a(file, str) and is_installed(file)
+
+
+def has_its_own_name(value: Any, name: str) -> bool:
+    """Whether a variable has what an import or a definition gave it, in code that stays as it is.
+
+    That is a module, or a class or function of a package under its own name.
+    """
+    if is_a(value, types.ModuleType):
+        return True
     return (
-        isinstance(value, types.FunctionType)
-        and not value.__closure__
-        and (value.__module__ or "").partition(".")[0] in PACKAGES
+        is_a(value, (type, types.FunctionType, types.BuiltinFunctionType))
+        and value.__name__ == name
+        and is_of_packages(value)
     )
+
+
+def own_attributes(value: Any) -> dict[str, Any]:
+    """The attributes in the dict of an object; none if it has no dict."""
+    try:
+        own = object.__getattribute__(value, "__dict__")
+    except (AttributeError, TypeError):
+        return {}
+    return own if is_a(own, dict) else {}

@@ -21,14 +21,18 @@ from burn.transforms.code_values import (
     Value,
     bound_arguments,
     either,
+    identity_of,
     joined,
     known,
 )
 
 __all__ = ["follow"]
 
-_MAX_VISITS: Final = 4
-"""Times that an instruction is followed: values of loops are what they are by then."""
+_MAX_VISITS: Final = 100
+"""Times that an instruction is followed, where each round of a loop finds more objects."""
+
+_MAX_PASSES: Final = 10
+"""Times that a function is followed, where containers that it makes have more objects each time."""
 
 
 def follow(
@@ -47,7 +51,7 @@ def follow(
         Is told of each read.
     code : code
         The code.
-    variables : dict of str to cell or Value
+    variables : dict of str to cell or Variable
         The variables around the function that it uses.
     around : (dict, str)
         The global variables, and the name of the function.
@@ -71,6 +75,11 @@ class _State(NamedTuple):
     stack: tuple[Value, ...]
     local: dict[str, Value]
 
+    def identity(self) -> tuple[Any, ...]:
+        """What distinguishes it from others."""
+        stack = tuple([identity_of(one) for one in self.stack])
+        return stack, {name: identity_of(one) for name, one in self.local.items()}
+
 
 class _Walk(Instructions):
     """One call of a function."""
@@ -80,18 +89,32 @@ class _Walk(Instructions):
         self._states: dict[int, _State] = {}
         self._visits: dict[int, int] = {}
         self._waiting: list[int] = []
-        self._returned: list[Value] = []
         if not self._instructions:
             return UNKNOWN
+        self._stored |= local
         self._reach(0, _State((), local))
+        for _ in range(_MAX_PASSES):
+            changes = self._reader.changes
+            while self._waiting:
+                self._block(self._waiting.pop())
+            self._reach_handlers()
+            if not self._waiting and self._reader.changes == changes:
+                break
+            self._visits.clear()
+            self._waiting = list(self._states)
+        result = joined(self._returned)
+        if not self._yielded:
+            return result
+        return Value(joined([result, *self._yielded]).objects, has_parts=True)
+
+    def _reach_handlers(self) -> None:
+        """Handlers of exceptions begin with variables as they are anywhere."""
         entries: Any = vars(dis.Bytecode(self._code)).get("exception_entries", ())
-        for entry in entries:  # handlers of exceptions
+        for entry in entries:
             depth = entry.depth + entry.lasti + 1
             if entry.target in self._index:
-                self._reach(self._index[entry.target], _State((UNKNOWN,) * depth, local))
-        while self._waiting:
-            self._block(self._waiting.pop())
-        return joined(self._returned)
+                state = _State((UNKNOWN,) * depth, dict(self._stored))
+                self._reach(self._index[entry.target], state)
 
     def _reach(self, index: int, state: _State) -> None:
         """Let a block begin with a state, or one of its earlier ones."""
@@ -103,7 +126,7 @@ class _Walk(Instructions):
                 for name in {**before.local, **state.local}
             }
             state = _State(stack, local)
-            if state == before:
+            if state.identity() == before.identity():
                 return
         self._states[index] = state
         self._visits[index] = self._visits.get(index, 0) + 1
@@ -128,7 +151,9 @@ class _Walk(Instructions):
                 if name in _ALWAYS:
                     return
             else:
+                self._reader.is_update = self._is_update(index)
                 self._step(one)
+                self._reader.is_update = False
                 if name in ("RAISE_VARARGS", "RERAISE"):
                     return
             index += 1
@@ -136,8 +161,21 @@ class _Walk(Instructions):
                 self._reach(index, _State(tuple(self._stack), dict(self._local)))
                 return
 
+    def _is_update(self, index: int) -> bool:
+        """Whether what an instruction reads is stored again: `x += 1`, of which nothing depends."""
+        one, *rest = self._instructions[index : index + 7]
+        names = [other.opname for other in rest]
+        if names[1:2] != ["BINARY_OP"] or not rest[1].argrepr.endswith("="):
+            return False
+        stored = next((other for other in rest[2:] if other.opname != "SWAP"), None)
+        if stored is None or not stored.opname.startswith("STORE"):
+            return False
+        return one.opname == "BINARY_SUBSCR" or stored.argval == one.argval
+
     def _jump(self, one: dis.Instruction) -> None:
         target = self._index[one.argval]
+        if one.opname.startswith(("POP_JUMP", "JUMP_IF")) and "NONE" not in one.opname:
+            self._reader.truth(self._item(1))
         if one.opname == "FOR_ITER":
             element = self._reader.contents(self._stack[-1]) if self._stack else UNKNOWN
             done = [*self._stack, UNKNOWN] if _HAS_END else self._stack[:-1]
@@ -157,7 +195,7 @@ class _Walk(Instructions):
             return
         effect = dis.stack_effect(one.opcode, one.arg)
         for value in self._stack[-2:]:
-            self._use(value)
+            self._reader.use(value)
         self._adjust(effect)
         if effect < 0 and self._stack:  # what an operation on several values gives
             self._stack[-1] = UNKNOWN

@@ -7,21 +7,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 __all__ = [
+    "ABSTRACT",
     "NULL",
     "UNKNOWN",
     "Call",
+    "Instance",
     "Nested",
+    "Partial",
     "Parts",
+    "PartsMethod",
     "Reader",
+    "Super",
     "Value",
+    "Variable",
     "bound_arguments",
     "either",
+    "identity_of",
+    "is_a",
     "joined",
     "known",
     "named_parts",
 ]
 
-_MAX_OBJECTS: Final = 64
+_MAX_OBJECTS: Final = 4096
 """Objects that one value may be."""
 
 
@@ -46,11 +54,69 @@ NULL: Final = Value()
 
 
 class Parts:
-    """The arguments that a call collects: positional ones, or keywords."""
+    """A container that the code makes, or the arguments that a call collects.
+
+    Parameters
+    ----------
+    items : sequence of Value
+        Its items, or positional arguments.
+    named : dict of str to Value
+        Items by their keys, or keywords.
+    """
 
     def __init__(self, items: Sequence[Value], named: Mapping[str, Value] | None = None) -> None:
         self.items = list(items)
         self.named = dict(named or {})
+
+    def add(self, value: Value) -> bool:
+        """Add an item, unless it is there; whether it was added."""
+        there = {id(one) for item in self.items for one in item.objects}
+        if all(id(one) in there for one in value.objects):
+            return False
+        self.items.append(value)
+        return True
+
+
+class PartsMethod(NamedTuple):
+    """A method of a container that the code makes."""
+
+    parts: Parts
+    name: str
+
+
+class Instance:
+    """An instance of a class that the code makes.
+
+    Parameters
+    ----------
+    kind : type
+        Its class.
+    """
+
+    def __init__(self, kind: type) -> None:
+        self.kind = kind
+        self.attributes: dict[str, Value] = {}
+
+
+class Super:
+    """What ``super()`` gives: the attributes of an object in the classes behind one of its own."""
+
+    def __init__(self, kind: type, instance: Any) -> None:
+        self.kind = kind
+        self.instance = instance
+
+    def classes(self) -> tuple[type, ...]:
+        """The classes that are looked at, in order."""
+        one = self.instance
+        of = one.kind if isinstance(one, Instance) else one if is_a(one, type) else type(one)
+        classes = of.__mro__
+        return classes[classes.index(self.kind) + 1 :] if self.kind in classes else ()
+
+
+class Partial(NamedTuple):
+    """What ``functools.partial`` gives in the code."""
+
+    call: Call
 
 
 class Nested:
@@ -62,15 +128,61 @@ class Nested:
         self.parts = parts
 
 
+class Variable:
+    """A variable of a function that a function within it uses: what it may hold by now.
+
+    Parameters
+    ----------
+    values : dict of str to Value
+        Of all variables of the function.
+    name : str
+        The name.
+    """
+
+    def __init__(self, values: Mapping[str, Value], name: str) -> None:
+        self._values = values
+        self._name = name
+
+    @property
+    def value(self) -> Value:
+        """What it may hold by now."""
+        return self._values.get(self._name, UNKNOWN)
+
+
+ABSTRACT: Final = (Parts, PartsMethod, Instance, Super, Partial, Nested)
+"""Classes of objects that stand for those which the code makes."""
+
+
 class Call(NamedTuple):
     """The arguments of a call, as far as they are known."""
 
     args: tuple[Value, ...]
     keywords: dict[str, Value]
 
+    @property
+    def values(self) -> tuple[Value, ...]:
+        """All arguments."""
+        return (*self.args, *self.keywords.values())
+
+    def identity(self) -> tuple[Any, ...]:
+        """What distinguishes the arguments from others."""
+        named = [(name, identity_of(one)) for name, one in self.keywords.items()]
+        return tuple(map(identity_of, self.args)), tuple(named)
+
 
 class Reader(Protocol):
-    """What is told of each read, and gives the value."""
+    """What is told of each read, and gives the value.
+
+    Attributes
+    ----------
+    changes : int
+        Counts what became part of objects that the code makes.
+    is_update : bool
+        Whether what is read now is only read to be updated, as in ``x += 1``.
+    """
+
+    changes: int
+    is_update: bool
 
     def variable(self, owner: Any, name: str, around: str) -> Value:
         """A cell, or a variable in a dict of global variables; `around` is the function's name."""
@@ -84,8 +196,28 @@ class Reader(Protocol):
     def contents(self, owner: Value) -> Value:
         """All items of containers; the result may be any of them."""
 
+    def truth(self, value: Value) -> None:
+        """Whether objects are true."""
+
+    def use(self, value: Value) -> Value:
+        """Everything that objects hold; the result may be any of it."""
+
+    def operate(self, values: Sequence[Value], names: Sequence[str]) -> Value:
+        """An operator, for which classes have methods of these names."""
+
     def call(self, function: Value, call: Call) -> Value:
         """A call."""
+
+    def store(self, owner: Value, name: str, value: Value) -> None:
+        """An attribute is set."""
+
+    def add(self, owner: Value, value: Value) -> None:
+        """A value becomes an item of containers."""
+
+
+def is_a(value: Any, kinds: type | tuple[type, ...]) -> bool:
+    """Whether an object is of a class: its own class, not what a property ``__class__`` says."""
+    return issubclass(type(value), kinds)
 
 
 def known(value: Any) -> Value:
@@ -108,12 +240,25 @@ def either(one: Value, other: Value) -> Value:
     return one if one is other else joined((one, other))
 
 
+def identity_of(value: Value) -> tuple[Any, ...]:
+    """What distinguishes a value from others, with the sizes of objects that the code makes."""
+    return (value.has_parts, *[(id(one), _size(one)) for one in value.objects])
+
+
+def _size(one: Any) -> int:
+    if isinstance(one, Parts):
+        return len(one.items) + sum([len(item.objects) for item in one.named.values()])
+    if isinstance(one, Instance):
+        return sum([1 + len(item.objects) for item in one.attributes.values()])
+    return 0
+
+
 def named_parts(given: Any) -> dict[str, Value]:
     """The keywords that a dict gives."""
     if isinstance(given, Parts):
         return given.named
-    if isinstance(given, dict):
-        return {key: known(value) for key, value in given.items() if isinstance(key, str)}
+    if is_a(given, dict):
+        return {key: known(value) for key, value in given.items() if is_a(key, str)}
     return {}
 
 

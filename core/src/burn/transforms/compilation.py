@@ -10,7 +10,6 @@ import sys
 import threading
 import types
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, overload
 from weakref import WeakSet
@@ -26,10 +25,10 @@ from burn.tree import leaves
 if TYPE_CHECKING:
     from burn.ir import GraphIr
     from burn.ir.cost import GraphCost
-    from burn.transforms._checks import Check
     from burn.transforms._code import Given
     from burn.transforms._compiling import Recorded
     from burn.transforms._entry import Entry
+    from burn.transforms._history import History
 
 __all__ = ["Compiled", "Miss", "compile"]
 
@@ -190,7 +189,7 @@ class Compiled:
         self._has_warned = False
         self._by_identity: frozenset[str] = frozenset()
         self._modules: dict[str, Any] = {}
-        self._held: dict[Any, int] = {}
+        self._history: History | None = None
         _all.add(self)
 
     def __reduce__(self) -> Any:
@@ -263,7 +262,10 @@ class Compiled:
         from burn.transforms._compiling import Aliased, record
         from burn.transforms._entry import Entry
         from burn.transforms._escapes import check_escapes
+        from burn.transforms._history import History
 
+        if self._history is None:
+            self._history = History(getattr(self, "__qualname__", repr(self._function)))
         names = self._names(len(args))
         by_identity = self._by_identity
         while True:
@@ -275,7 +277,7 @@ class Compiled:
                     names,
                     by_identity,
                     self._takes_apart,
-                    self._moves,
+                    self._history,
                 )
                 break
             except Aliased as aliased:
@@ -291,6 +293,8 @@ class Compiled:
             recorded.relax()
         entry = Entry(recorded, self._given_up(recorded, names, keywords), self._lock)
         self._count += 1
+        if recorded.is_for_one_call:
+            return entry
         self._entries = [entry, *self._entries[: _MAX_ENTRIES - 1]]
         self._last = entry.call
         return entry
@@ -298,16 +302,6 @@ class Compiled:
     def _takes_apart(self, name: str, module: Any) -> bool:
         """Whether a module is an input by its parameters: another one was there before."""
         return name in self._modules and self._modules[name] is not module
-
-    def _moves(self, checks: Mapping[Any, Check]) -> dict[int, Check]:
-        """Tensors that are inputs by what holds them, by their ids: it held others before."""
-        counts = Counter([id(one.value) for one in checks.values()])
-        return {
-            id(one.value): one
-            for key, one in checks.items()
-            if self._held.setdefault(key, id(one.value)) != id(one.value)
-            and counts[id(one.value)] == 1
-        }
 
     def _names(self, count: int) -> list[str]:
         """The names of positional arguments."""
@@ -401,7 +395,7 @@ class Compiled:
         with _tracing:
             self._entries, self._last = [], _nothing
             self._count, self._has_warned = 0, False
-            self._by_identity, self._modules, self._held = frozenset(), {}, {}
+            self._by_identity, self._modules, self._history = frozenset(), {}, None
 
     @property
     def graph(self) -> GraphIr:

@@ -1,0 +1,421 @@
+"""Calls that code makes: which are followed, and what the others may read and call."""
+
+from __future__ import annotations
+
+import collections
+import contextvars
+import dataclasses
+import datetime as dt
+import functools
+import operator
+import os
+import random
+import types
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from burn.dispatch import DispatchTensor
+from burn.transforms._arguments import is_tensor
+from burn.transforms._checks import (
+    ABSENT,
+    CheckedCall,
+    CheckedVariable,
+)
+from burn.transforms._contents import Contents
+from burn.transforms._user_objects import (
+    CONTAINERS,
+    SCALARS,
+    children_of,
+    class_attribute,
+    is_burn,
+    is_followed,
+    is_of_packages,
+    is_watched,
+    own_attributes,
+)
+from burn.transforms.code_values import (
+    ABSTRACT,
+    UNKNOWN,
+    Call,
+    Instance,
+    Nested,
+    Partial,
+    Parts,
+    PartsMethod,
+    Super,
+    Value,
+    is_a,
+    joined,
+    known,
+)
+
+__all__ = ["Calls"]
+
+_MAX_LEVELS: Final = 3
+"""Containers within containers whose items may be read where they are passed on."""
+
+_LOOKS_AT_NOTHING: Final = frozenset(
+    {callable, delattr, hash, id, isinstance, issubclass, print, repr, setattr, str, format}
+)
+"""Built-in functions that read nothing of containers that becomes part of a program."""
+
+_CHANGES: Final = frozenset(
+    [
+        "append",
+        "appendleft",
+        "extend",
+        "extendleft",
+        "insert",
+        "add",
+        "update",
+        "clear",
+        "remove",
+        "discard",
+    ]
+)
+"""Methods of containers that read nothing of them."""
+
+_FUNCTIONS: Final = (types.FunctionType, types.MethodType, functools.partial, Nested, Partial)
+
+_DRAWS: Final = (random.Random, np.random.Generator, np.random.RandomState)
+"""Classes of generators, which give another number at each call."""
+
+_NOW: Final = ("now", "today", "utcnow")
+"""Methods of the classes of dates that tell the time."""
+
+_CONVERSIONS: Final = frozenset({bool, int, float, complex, str, bytes})
+"""Classes of numbers and texts, which are made by methods of other classes."""
+
+_GETTERS: Final = frozenset({operator.attrgetter, operator.itemgetter, operator.methodcaller})
+"""Classes whose objects read what they are made for, of what they are called with."""
+
+_CONVERTING: Final = ("__bool__", "__int__", "__index__", "__float__", "__complex__", "__len__")
+
+_LIKE: Final[dict[Any, Any]] = {os.getenv: os.environ.get}
+"""Functions of the standard library that are methods of an object."""
+
+_CONTAINER_MAKERS: Final = frozenset(
+    {list, tuple, dict, set, frozenset, enumerate, zip, map, filter, reversed, collections.deque}
+)
+"""Classes whose objects have the items of their arguments."""
+
+
+class Calls(Contents):
+    """What calls read of objects that are there before the code runs."""
+
+    def __init__(self, package: str = "") -> None:
+        super().__init__(package)
+        self._made: dict[Any, Any] = {}
+
+    def call(self, function: Value, call: Call) -> Value:
+        """Follow the functions that are called, or those among their arguments."""
+        if not function.objects:
+            return self._of_burn(call)
+        return joined([self._call(one, call) for one in function.objects])
+
+    def _call(self, function: Any, call: Call) -> Value:
+        for kinds, handle in _SORTS:
+            if is_a(function, kinds):
+                return handle(self, function, call)
+        wrapped = own_attributes(function).get("__wrapped__")
+        if wrapped is not None:
+            return self._call(wrapped, call)
+        return self._call_object(function, call)
+
+    def _nothing(self, *_: Any) -> Value:
+        """What is no function: a call of it raises."""
+        return UNKNOWN
+
+    def _call_nested(self, function: Nested, call: Call) -> Value:
+        around: tuple[dict[str, Any], str] = ({}, "a function")
+        return self._followed_code(function.code, function.variables, around, call, {})
+
+    def _call_partial(self, function: Partial, call: Call) -> Value:
+        first, *args = function.call.args or (UNKNOWN,)
+        keywords = {**function.call.keywords, **call.keywords}
+        return self.call(first, Call((*args, *call.args), keywords))
+
+    def _call_method(self, method: types.MethodType, call: Call) -> Value:
+        if is_a(method.__self__, _DRAWS):
+            return self._another_each_time(method)
+        return self._call(
+            method.__func__, Call((known(method.__self__), *call.args), call.keywords)
+        )
+
+    def _call_function(self, function: types.FunctionType, call: Call) -> Value:
+        if function in _LIKE:
+            return self._call(_LIKE[function], call)
+        if is_followed(function, self._package):
+            return self._follow(function, call)
+        self._closure(function, call)
+        return self._unknown(function, call)
+
+    def _call_given(self, function: functools.partial[Any], call: Call) -> Value:
+        """A call of what ``functools.partial`` gave before."""
+        self._contents(function.keywords)
+        keywords = {name: self._item(function.keywords, name) for name in function.keywords}
+        args = [*[self._found(one) for one in function.args], *call.args]
+        return self._call(function.func, Call(tuple(args), {**keywords, **call.keywords}))
+
+    def _call_method_caller(self, function: operator.methodcaller, call: Call) -> Value:
+        given: Any = function.__reduce__()[1]
+        name, *args = given
+        method = self.attribute(call.args[0] if call.args else UNKNOWN, name)
+        return self.call(method, Call(tuple(map(known, args)), {}))
+
+    def _call_reference(self, function: weakref.ReferenceType[Any], _: Call) -> Value:
+        return self._called_now("a weak reference", function, ())
+
+    def _call_object(self, function: Any, call: Call) -> Value:
+        """A call of a module, or of an object whose class has ``__call__``."""
+        kind = function.kind if isinstance(function, Instance) else type(function)
+        name = "forward" if is_watched(function) else "__call__"
+        method = class_attribute(kind, name)
+        if is_a(method, types.FunctionType) and is_followed(method, self._package):
+            self._check_class(next(one for one in kind.__mro__ if name in vars(one)), name)
+            return self._call(method, Call((known(function), *call.args), call.keywords))
+        if is_watched(function):
+            self._parts_of(function)
+        return self._unknown(function, call)
+
+    def _parts_of(self, module: Any) -> None:
+        """A module of burn calls the modules and functions that it has."""
+        self._kept.append(module)
+        for one in (*children_of(module), *own_attributes(module).values()):
+            if is_watched(one) or is_a(one, _FUNCTIONS):
+                self._call(one, Call((), {}))
+
+    def _called_now(self, name: str, function: Any, args: tuple[Any, ...]) -> Value:
+        """What a function gives that returns an object which is there."""
+        check = CheckedCall(name, function, args)
+        self._add((id(function), "called", args), check, name)
+        return self._found(check.value)
+
+    def _call_parts(self, method: PartsMethod, call: Call) -> Value:
+        """A method of a container that the code makes."""
+        parts = known(method.parts)
+        if method.name in ("extend", "extendleft", "update", "union"):
+            for value in call.args:
+                self.add(parts, self.contents(value))
+        elif method.name in _CHANGES or method.name == "setdefault":
+            for value in call.args:
+                self.add(parts, value)
+        if method.name in ("get", "setdefault") and call.args:
+            return joined([self.item(parts, call.args[0]), *call.args[1:]])
+        return Value(joined([parts, self.contents(parts)]).objects, has_parts=True)
+
+    def _new(self, kind: type, call: Call) -> Value:
+        """A call of a class."""
+        if kind in _CONTAINER_MAKERS:
+            found = self._all_contents(call)
+            return Value(found.objects, has_parts=True)
+        if kind is functools.partial:
+            return known(self._once((kind, call.identity()), lambda: Partial(call)))
+        if kind in _GETTERS and all(len(one.objects) == 1 for one in call.args):
+            return known(kind(*[one.objects[0] for one in call.args]))
+        if kind in _CONVERSIONS:
+            self.operate(call.args, _CONVERTING)
+            return UNKNOWN
+        if kind is type and len(call.args) == 1:
+            return joined([known(_type_of(one)) for one in call.args[0].objects])
+        if is_burn(kind) or any(is_burn(one) for one in kind.__mro__):
+            return self._of_burn(call)
+        if is_of_packages(kind) and kind is not types.SimpleNamespace:
+            return self._unknown(kind, call)
+        return known(self._instance(kind, call))
+
+    def _instance(self, kind: type, call: Call) -> Instance:
+        """An instance that the code makes of a class of the user."""
+        made: Instance = self._once((kind, call.identity()), lambda: Instance(kind))
+        fields = getattr(kind, "_fields", None)
+        if dataclasses.is_dataclass(kind):
+            fields = [one.name for one in dataclasses.fields(kind) if one.init]
+        method = class_attribute(kind, "__init__")
+        if is_a(method, types.FunctionType) and is_followed(method, self._package):
+            self._follow(method, Call((known(made), *call.args), call.keywords))
+        else:
+            given = dict(zip(fields or (), call.args, strict=False)) | call.keywords
+            for name, value in given.items():
+                self.store(known(made), name, value)
+        after = class_attribute(kind, "__post_init__")
+        if is_a(after, types.FunctionType):
+            self._call(after, Call((known(made),), {}))
+        return made
+
+    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What stands for objects that are made of the same."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    def _builtin(self, function: Any, call: Call) -> Value:
+        if function in (getattr, hasattr) and len(call.args) >= 2:
+            owner, names = call.args[0], call.args[1].objects
+            if len(names) == 1 and is_a(names[0], str):
+                return self._get(owner, names[0], call.args[2:])
+            return joined([self.use(owner), *[self._vars(one) for one in owner.objects]])
+        if function is vars and call.args:
+            return joined([self._vars(one) for one in call.args[0].objects])
+        if function in _LOOKS_AT_NOTHING:
+            return UNKNOWN
+        if function in (eval, exec):
+            self._cannot_watch(f"{function.__name__}()", "of code that is not followed")
+            return UNKNOWN
+        if function is len:
+            self.operate(call.args, ("__len__",))
+            return UNKNOWN
+        owner_of_it: Any = getattr(function, "__self__", None)
+        if is_a(owner_of_it, _DRAWS) or _is_clock(function):
+            return self._another_each_time(function)
+        if is_a(owner_of_it, contextvars.ContextVar) and function.__name__ == "get":
+            defaults = tuple([one.objects[0] for one in call.args if one.objects])
+            return self._called_now(f"{owner_of_it.name}.get()", function, defaults)
+        if is_a(owner_of_it, (*CONTAINERS, np.ndarray, types.MappingProxyType)):
+            return self._of_container(owner_of_it, function.__name__, call)
+        found = self._all_contents(call)
+        return Value(joined([found, self._unknown(function, call)]).objects, has_parts=True)
+
+    def _of_container(self, container: Any, name: str, call: Call) -> Value:
+        """A method of a container."""
+        if name in _CHANGES:
+            return UNKNOWN
+        if name in ("get", "__getitem__", "setdefault") and call.args:
+            return joined([self.item(known(container), call.args[0]), *call.args[1:]])
+        return Value(self._contents(container).objects, has_parts=True)
+
+    def _another_each_time(self, function: Any) -> Value:
+        name = getattr(function, "__qualname__", "") or function.__name__
+        self._cannot_watch(f"{name}()", "which gives another value at each call")
+        return UNKNOWN
+
+    def _get(self, owner: Value, name: str, default: Sequence[Value]) -> Value:
+        """What ``getattr`` gives."""
+        found = list(default)
+        for one in owner.objects:
+            if isinstance(one, ABSTRACT) or is_tensor(one):
+                found.append(self._attribute(one, name))
+                continue
+            if class_attribute(type(one), name) is ABSENT and name not in own_attributes(one):
+                self._add_absence(one, name)
+                found.append(self._computed(one, name) if hasattr(one, name) else UNKNOWN)
+            else:
+                found.append(self._attribute(one, name))
+        return joined(found)
+
+    def _vars(self, owner: Any) -> Value:
+        """All attributes of an object."""
+        if is_a(owner, type):
+            own = {name: one for name, one in vars(owner).items() if not name.startswith("__")}
+            return joined([self._attribute(owner, name) for name in own])
+        own = own_attributes(owner)
+        if not own or is_watched(owner):
+            return UNKNOWN
+        self._names.setdefault(id(own), f"vars({self._name(owner)})")
+        return Value(self._contents(own).objects, has_parts=True)
+
+    def _unknown(self, function: Any, call: Call) -> Value:
+        """A call of what is not followed: it may call its arguments, and read what they hold."""
+        if is_burn(function if is_a(function, (type, types.FunctionType)) else type(function)):
+            return self._of_burn(call)
+        self._all_contents(call)
+        return self.use(joined(call.values))
+
+    def _of_burn(self, call: Call) -> Value:
+        """A call of burn, or of what is not known: the result may call what it was given."""
+        self._all_contents(call)
+        functions = [one for one in joined(call.values).objects if _is_called(one)]
+        return Value(tuple(functions), has_parts=bool(functions))
+
+    def _all_contents(self, call: Call) -> Value:
+        """What containers among arguments have; functions among them may be called with that."""
+        found: list[Value] = []
+        functions: dict[int, Any] = {}
+        waiting = [(one, 0) for one in call.values]
+        while waiting:
+            value, depth = waiting.pop()
+            functions |= {id(one): one for one in value.objects if _is_called(one)}
+            inside = joined([self._contents(one) for one in value.objects])
+            if inside.objects:
+                found.append(inside)
+                if depth < _MAX_LEVELS:
+                    waiting.append((inside, depth + 1))
+        contents = joined(found)
+        if functions:
+            args = joined([contents, *call.values])
+            objects = [one for one in args.objects if id(one) not in functions]
+            rest = Value(tuple(objects), has_parts=True)
+            for one in functions.values():
+                self._call(one, Call((rest,) * 3, {}))
+        return contents
+
+    def _closure(self, function: types.FunctionType, call: Call) -> None:
+        """A function of burn or of a package may call the functions that it closes over."""
+        for cell in function.__closure__ or ():
+            held = CheckedVariable("", cell, "").value
+            inside = held.values() if is_a(held, (dict, types.MappingProxyType)) else ()
+            for one in (held, *list(inside)[:64]):
+                if is_a(one, _FUNCTIONS):
+                    self._call(one, call)
+                elif is_watched(one):
+                    self._found(one)
+        wrapped = vars(function).get("__wrapped__")
+        if is_a(wrapped, types.FunctionType):
+            self._call(wrapped, call)
+
+    # --- in the class below ---
+
+    def _follow(self, function: types.FunctionType, call: Call) -> Value:
+        """Follow the code of a function."""
+        raise NotImplementedError
+
+    def _followed_code(
+        self,
+        code: types.CodeType,
+        variables: Any,
+        around: tuple[dict[str, Any], str],
+        call: Call,
+        defaults: dict[str, Value],
+    ) -> Value:
+        """Follow the code of a function with the variables around it."""
+        raise NotImplementedError
+
+
+def _is_called(value: Any) -> bool:
+    """Whether a function may call what it is given."""
+    return is_a(value, _FUNCTIONS) or is_watched(value) or _has_call(value)
+
+
+def _is_clock(function: Any) -> bool:
+    """Whether a function of the standard library tells the time."""
+    owner: Any = getattr(function, "__self__", None)
+    is_of_date = is_a(owner, type) and issubclass(owner, dt.date)
+    return function.__module__ == "time" or (is_of_date and function.__name__ in _NOW)
+
+
+def _has_call(value: Any) -> bool:
+    kind = value.kind if isinstance(value, Instance) else type(value)
+    method = class_attribute(kind, "__call__")
+    return is_a(method, types.FunctionType) and not is_of_packages(kind)
+
+
+def _type_of(one: Any) -> Any:
+    return one.kind if isinstance(one, Instance) else type(one)
+
+
+_SORTS: Final[tuple[tuple[Any, Callable[..., Value]], ...]] = (
+    (Nested, Calls._call_nested),
+    (PartsMethod, Calls._call_parts),
+    (Partial, Calls._call_partial),
+    (types.MethodType, Calls._call_method),
+    (types.FunctionType, Calls._call_function),
+    (functools.partial, Calls._call_given),
+    (operator.methodcaller, Calls._call_method_caller),
+    (weakref.ReferenceType, Calls._call_reference),
+    (types.BuiltinFunctionType, Calls._builtin),
+    (type, Calls._new),
+    ((Parts, Super, DispatchTensor, *SCALARS), Calls._nothing),
+)
+"""How the calls of each sort of object are followed."""
