@@ -28,7 +28,7 @@ CACHES := PYTHONDONTWRITEBYTECODE= BURN_CACHE=$(HOME)/.cache/burn-tests
 # A worker starts with its share of the files in a row, so most fixtures of a module are made once.
 PYTEST := $(ONE_THREAD) $(CACHES) $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: help demo test test-all lint pocl bench docs clean
+.PHONY: help demo test test-all lint pocl oclgrind bench docs clean
 
 help:
 	@echo "make demo    train a network on handwritten digits, on the best device there is"
@@ -46,7 +46,7 @@ demo: $(VENV)/demo.stamp
 test: lint pocl
 	$(PYTEST)
 
-test-all: lint pocl
+test-all: lint pocl oclgrind
 	$(PYTEST) --all
 
 lint: $(VENV)/test.stamp
@@ -61,6 +61,13 @@ pocl: $(VENV)/test.stamp
 	    || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq \
 	        && apt-get install -y -qq --no-install-recommends pocl-opencl-icd > /dev/null; } \
 	    || echo "OpenCL is not tested: no device, and PoCL can be installed by root with apt-get only"
+
+# Oclgrind simulates an OpenCL device and sees each access to memory.
+oclgrind:
+	@command -v oclgrind > /dev/null \
+	    || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq \
+	        && apt-get install -y -qq --no-install-recommends oclgrind > /dev/null; } \
+	    || echo "Accesses of OpenCL kernels are not checked: Oclgrind can be installed by root with apt-get only"
 
 bench: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/run.py
