@@ -383,3 +383,22 @@ def test_one_element_of_a_tensor_in_blocks_keeps_its_bits():
         assert [float(one) for one in q[0]] == numbers
         assert f"{q[0, 1]:.1f}" == "-2.0"
         assert f"dtype={q.dtype}" in repr(q)
+
+
+@pytest.mark.parametrize("device", burn.Device.enumerate())
+def test_finite_numbers_are_restored_as_finite_ones_and_alike_on_every_device(device):
+    row = [3.4e38, 1.0, -3.4028234e38, 1.7e38, -2.6e38, 3e38, 0.0, -1.0]
+    stores = [
+        (QuantLevel.per_block(1, 8), ScaleDType.F32),
+        (QuantLevel.per_block(1, 8), ScaleDType.UE8M0),
+        (QuantLevel.two_level(1, 8), ScaleDType.UE4M3),
+    ]
+    for rows in (4, 400):
+        values = np.array([row] * rows, np.float32)
+        for value in QuantValue:
+            for level, kind in stores:
+                scheme = QuantScheme(value, QuantStore.NATIVE, level, kind)
+                q = burn.asarray(values, device=device).quantize_dynamic(scheme)
+                expected = burn.asarray(values, device=CPU).quantize_dynamic(scheme)
+                assert burn.all(burn.isfinite(q.dequantize()))
+                assert q.data() == expected.data()

@@ -78,7 +78,7 @@ from burn.ops._deformable_shapes import (
 )
 from burn.ops._fused_steps import FusedSteps
 from burn.ops._precision import in_float32
-from burn.ops._quantized_codes import decode_scales, split_shapes
+from burn.ops._quantized_codes import decode_scales, greatest_codes, split_shapes
 from burn.ops._quantized_operands import wide_of
 from burn.ops._recurrence import (
     RecurrentShape,
@@ -322,6 +322,7 @@ __all__ = [
     "deformable_geometry",
     "first_of",
     "flipped_padding",
+    "greatest_codes",
     "image_windows",
     "in_float32",
     "interpolation_maps",

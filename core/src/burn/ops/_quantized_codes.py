@@ -5,10 +5,11 @@ All results are exact, or rounded once as IEEE 754 says: they are the same bits 
 
 from __future__ import annotations
 
+import sys
 from typing import Final, NamedTuple
 
 from burn.aliases import Primitive, Shape
-from burn.dtype import DType, int8, int32, uint8
+from burn.dtype import DType, float32, float64, int8, int32, uint8
 from burn.ops.table import OpTable
 from burn.quant_scheme import QuantScheme, QuantValue, ScaleDType
 
@@ -17,6 +18,7 @@ __all__ = [
     "decode_scales",
     "encode_codes",
     "encode_scales",
+    "greatest_codes",
     "pack",
     "split_shapes",
     "unpack",
@@ -59,6 +61,9 @@ _ROUNDINGS: Final = {
     ScaleDType.BF16: (8, 2.0**-133),
 }
 """Bits of the significand, and the smallest positive number, of the floats that scales may be."""
+
+_LARGEST: Final = {float32: (2.0 - 2.0**-23) * 2.0**127, float64: sys.float_info.max}
+"""The largest finite numbers of the dtypes in which numbers are quantized."""
 
 _UE8M0_BIAS: Final = 127
 _NAN: Final = {ScaleDType.UE8M0: 0xFF, ScaleDType.UE4M3: 0x7F}
@@ -137,14 +142,50 @@ def encode_scales(ops: OpTable, scales: Primitive, scheme: QuantScheme) -> Primi
     return ops.cast(raised, dtype=storage)
 
 
-def encode_codes(ops: OpTable, x: Primitive, scheme: QuantScheme) -> Primitive:
-    """The nearest codes of numbers, halves to the even one; NaN becomes 0."""
+def greatest_codes(ops: OpTable, scales: Primitive, scheme: QuantScheme) -> Primitive:
+    """The greatest number of a code for each scale whose product with it is not infinite.
+
+    Scales near the largest number are rounded up, and numbers to the nearest code, so the greatest
+    code may stand for more than that.
+    """
+    dtype = ops.dtype(scales)
+    low, high = scheme.value.range
+    most = float(max(-low, high))
+    usual = ops.full(shape=tuple(scales.shape), fill_value=most, dtype=dtype)
+    largest = ops.full(shape=tuple(scales.shape), fill_value=_LARGEST[dtype], dtype=dtype)
+    room = ops.divide(largest, ops.abs(scales))
+    room = ops.where(ops.greater(room, 0.0), ops.minimum(room, usual), usual)  # also where NaN
+    if scheme.value.is_float:
+        form = _FORMATS[scheme.value]
+        code = _encode(ops, room, form, "floor")
+        steps = [
+            _decode(ops, ops.maximum(ops.add(code, step), 0), form, dtype) for step in (1, 0, -1)
+        ]
+    else:
+        code = ops.floor(room)
+        steps = [ops.maximum(ops.add(code, float(step)), 0.0) for step in (1, 0, -1)]
+    above, own, below = steps  # the quotient may be rounded to the next code
+    found = ops.where(ops.isinf(ops.multiply(own, scales)), below, own)
+    return ops.minimum(ops.where(ops.isinf(ops.multiply(above, scales)), found, above), usual)
+
+
+def encode_codes(
+    ops: OpTable, x: Primitive, scheme: QuantScheme, most: Primitive | None = None
+) -> Primitive:
+    """The nearest codes of numbers, halves to the even one; NaN becomes 0.
+
+    The magnitudes of their numbers are `most` at most.
+    """
     low, high = scheme.value.range
     x = ops.where(ops.isnan(x), 0.0, x)
     if not scheme.value.is_float:
-        return ops.cast(ops.clip(ops.round(x), float(low), float(high)), dtype=int8)
+        codes = ops.clip(ops.round(x), float(low), float(high))
+        if most is not None:
+            codes = ops.maximum(ops.minimum(codes, most), ops.negative(most))
+        return ops.cast(codes, dtype=int8)
     form = _FORMATS[scheme.value]
-    magnitude = _encode(ops, ops.minimum(ops.abs(x), float(high)), form, "round")
+    bound = float(high) if most is None else most
+    magnitude = _encode(ops, ops.minimum(ops.abs(x), bound), form, "round")
     sign = ops.cast(ops.signbit(x), dtype=int32)
     sign = ops.multiply(sign, 1 << (form.mantissa + form.exponent))
     return ops.cast(ops.add(magnitude, sign), dtype=uint8)

@@ -18,6 +18,7 @@ from burn.ops._quantized_codes import (
     decode_scales,
     encode_codes,
     encode_scales,
+    greatest_codes,
     pack,
     split_shapes,
     unpack,
@@ -47,7 +48,8 @@ def quantize_values(
     """The stored codes of `x`: ``clamp(round(x / scale), low, high)``, halves to even.
 
     `scales` has shape (1,), or one for each block, in the scheme's dtype; `global_scale` has shape
-    (1,) and is there in schemes of two levels. Where a scale is 0, and of NaN, the code is 0.
+    (1,) and is there in schemes of two levels. Where a scale is 0, and of NaN, the code is 0. A
+    code whose product with the scale is infinite becomes the next one whose product is not.
     """
     scheme.check(x.shape)
     check_scales(scales, global_scale, x.shape, scheme)
@@ -72,7 +74,8 @@ def _(
     is_zero = ops.equal(scale, 0.0)
     numbers = ops.reshape(ops.cast(x, dtype=wide), shape=split)
     quotient = divided(ops, numbers, ops.where(is_zero, 1.0, scale))
-    codes = encode_codes(ops, ops.where(is_zero, 0.0, quotient), scheme)
+    most = greatest_codes(ops, scale, scheme)
+    codes = encode_codes(ops, ops.where(is_zero, 0.0, quotient), scheme, most)
     return pack(ops, ops.reshape(codes, shape=shape), scheme)
 
 

@@ -108,7 +108,25 @@ def quantize_values(
     divisors = _factors(scales, global_scale, scheme, x.shape, wide)
     with np.errstate(all="ignore"):
         quotients = _rounded(x.astype(np.float64) / divisors, wide)
-    return encode(np.where(divisors == 0.0, 0.0, quotients), scheme.value)
+    quotients = np.where(divisors == 0.0, 0.0, quotients)
+    if np.isfinite(_rounded(divisors * max(map(abs, _RANGES[scheme.value])), wide)).all():
+        return encode(quotients, scheme.value)
+    most = _greatest_numbers(divisors, scheme.value, wide)
+    codes = encode(quotients, scheme.value)
+    numbers = numbers_of(scheme.value, codes)
+    return encode(np.copysign(np.minimum(np.abs(numbers), most), numbers), scheme.value)
+
+
+def _greatest_numbers(divisors: Array, value: QuantValue, wide: Any) -> Array:
+    """The greatest number of a code whose product with a scale is not infinite."""
+    low, high = _RANGES[value]
+    is_float = value in _FORMATS
+    codes = np.arange(1 << _BITS[value.name[:2]]) if is_float else np.arange(low, high + 1)
+    numbers = np.abs(numbers_of(value, codes))
+    numbers = np.unique(numbers[np.isfinite(numbers) & (numbers <= max(-low, high))])
+    with np.errstate(all="ignore"):
+        products = _rounded(numbers * divisors[..., None], wide)
+    return np.asarray(numbers[np.maximum((~np.isinf(products)).sum(axis=-1) - 1, 0)])
 
 
 def dequantize(quantized: Quantized, scheme: QuantScheme, dtype: DType) -> Array:

@@ -58,8 +58,9 @@ class QuantizationOps(PackingOps):
         is_float = scheme.value.is_float
         if family is not None and x.size and not (is_float and x.dtype.itemsize > 4):
             wide = np.dtype(np.float64) if x.dtype.itemsize > 4 else FLOAT32
-            runs = runs_of(decoded(self.ops, scales, global_scale, scheme, wide), scheme, x.shape)
-            if runs is not None:
+            numbers = decoded(self.ops, scales, global_scale, scheme, wide)
+            runs = runs_of(numbers, scheme, x.shape)
+            if runs is not None and _take_every_code(numbers, scheme):
                 return self.pack_values(_quantized(x, runs, scheme, wide, family), scheme=scheme)
         codes = self._quantized_by_parts(x, scales, global_scale, scheme.native)
         return self.pack_values(codes, scheme=scheme)
@@ -166,6 +167,12 @@ class QuantizationOps(PackingOps):
         blocks = restored.reshape(split)
         np.multiply(blocks, numbers.reshape(ones), out=blocks)
         return blocks.reshape(shape).astype(target, copy=False)
+
+
+def _take_every_code(scales: Array, scheme: QuantScheme) -> bool:
+    """Whether no product of a scale and a code is infinite: of others the decomposition sees."""
+    low, high = scheme.value.range
+    return bool(np.isfinite(np.fmax.reduce(scales, axis=None) * max(-low, high)))
 
 
 def _is_turned(values: Array) -> bool:

@@ -6,7 +6,7 @@ import functools
 
 import torch
 
-from burn.plugin_api import DType, QuantScheme, split_shapes
+from burn.plugin_api import DType, QuantScheme, greatest_codes, split_shapes
 from burn_torch.base import TorchOps
 from burn_torch.dtypes import BURN_DTYPES, TORCH_DTYPES, Tensor
 from burn_torch.quantized_codes import (
@@ -71,6 +71,11 @@ class QuantizationOps(TorchOps):
         low, high = scheme.value.range
         # NaN is of a scale 0 too: its code is 0.
         quotient.clamp_(low, high).nan_to_num_(0.0)
+        if not self.on_host or _may_overflow(scale, max(-low, high)):
+            most = greatest_codes(self.ops, scale, scheme).reshape(ones)
+            if not scheme.value.is_float:
+                quotient.round_()
+            quotient.clamp_(-most, most)
         if is_rounded_by_cast:
             codes = quotient.to(FLOAT8[scheme.value]).view(torch.uint8)
         else:
@@ -153,6 +158,11 @@ class QuantizationOps(TorchOps):
 def _wide(dtype: torch.dtype) -> torch.dtype:
     """The dtype in which numbers are quantized and restored."""
     return torch.float64 if dtype is torch.float64 else torch.float32
+
+
+def _may_overflow(scale: Tensor, code: float) -> bool:
+    """Whether a product of a scale and the greatest code is infinite, or a scale is not finite."""
+    return not torch.isfinite(scale * code).all()
 
 
 def _check_dtype(x: Tensor, dtype: DType) -> None:

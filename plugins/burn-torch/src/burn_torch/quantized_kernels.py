@@ -276,6 +276,7 @@ class QuantizedKernels:
         ]
         if value in _FLOAT8:
             lines.append(f'#define FLOAT8 "{_FLOAT8[value]}"')
+            lines.append(f"#define MANTISSA {_FLOAT8[value][-1]}")
         return tuple(lines)
 
     def _launch(

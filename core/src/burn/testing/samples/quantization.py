@@ -43,6 +43,10 @@ def _ties(scheme: QuantScheme) -> Array:
     return np.concatenate([numbers, between, 2.0 * numbers[[0, -1]], SPECIAL])
 
 
+_HUGE = np.array([[1.0, -1.0, 0.9, -0.7, 0.5, -0.3, 0.0, -0.1]] * 3) * 3.4e38
+"""Numbers up to the largest of float32; of 16 bits they are infinite."""
+
+
 def _with_scales(note: str, scheme: QuantScheme, x: Array = X) -> Sample:
     _, scales, global_scale = quantized(scheme)
     return sample(note, x, scales, global_scale, scheme=scheme)
@@ -79,6 +83,17 @@ def _with_scales(note: str, scheme: QuantScheme, x: Array = X) -> Sample:
             None,
             scheme=scheme_of(QuantValue.E4M3, 4, scale=ScaleDType.UE4M3),
         ),
+        *[
+            sample(
+                f"codes of {value.name} whose products are infinite",
+                _HUGE,
+                np.array([[2.7e36], [3.4e38 / most], [3.4e38]], np.float32),
+                None,
+                scheme=scheme_of(value, 8),
+            )
+            for value in QuantValue
+            for most in [max(map(abs, value.range))]
+        ],
         sample("0-d", floats(), np.array([0.25], np.float32), None, scheme=INT8),
         sample("empty", floats(0, 8), np.zeros(1, np.float32), None, scheme=INT8),
         sample(

@@ -212,6 +212,26 @@ def special_numbers(device: Device) -> None:
             expect(q.data() == _data(np.zeros(shape, np.float32), one), "its scales differ")
 
 
+@_suite.check("the largest numbers stay finite")
+def largest_numbers(device: Device) -> None:
+    """Codes of blocks near the largest float32, whose scales are rounded up, stand for numbers."""
+    rows = [[high, -high, high / 2, -high / 3, 1.0, 0.0] for high in (3.4e38, 3e38, 2.6e38, 1.7e38)]
+    x = np.array([*rows, [-3.4028234e38, 3.4e38, 1.0, -1.0, 0.0, 1e38]], np.float32)
+    tried = 0
+    for value in QuantValue:
+        for kind in ScaleDType:
+            scheme = QuantScheme(value, QuantStore.NATIVE).per_block((1, -1), kind)
+            stored = (scheme.storage_dtype, scheme.scale_dtype.storage)
+            if not all(device.supports_dtype(one) for one in stored):
+                continue
+            tried += 1
+            restored = _quantized(device, scheme, x).dequantize(float32).numpy()
+            expect(bool(np.isfinite(restored).all()), f"{x} in {scheme} is restored as {restored}")
+            expect_values(f"numbers in {scheme}", restored, _numbers(x, scheme))
+    if not tried:
+        raise Skipped("the device has no 8-bit integers")
+
+
 @_suite.check("what does not divide is refused")
 def refused(device: Device) -> None:
     """Blocks and words that do not divide a shape, calls without a meaning, other dtypes."""

@@ -71,7 +71,19 @@ __device__ __forceinline__ int code_of(const Codes& codes, int i) {
     return codes.bytes[i * BITS / 8] >> (i * BITS % 8);
 }
 
+__device__ __forceinline__ bool is_infinite(C x) {
+    return fabs(x) == (C)bits_as_float(0x7f800000u);
+}
+// The greatest number of a code whose product with a scale is not infinite, if the scale is finite.
+__device__ __forceinline__ C greatest_number(C scale, C most) {
+    while (is_infinite(most * scale) && most > (C)1)
+        most = CODE == 0 ? most - (C)1 : (C)decoded(encoded(most, -most, most) - 1);
+    return most;
+}
 __device__ __forceinline__ Codes encoded_unit(const Numbers& numbers, C scale, C low, C high) {
+    const C most = greatest_number(scale, high > -low ? high : -low);
+    low = low < -most ? -most : low;
+    high = high > most ? most : high;
     Codes codes;
 #pragma unroll
     for (int i = 0; i < UNIT; ++i) {

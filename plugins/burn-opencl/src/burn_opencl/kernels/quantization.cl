@@ -141,6 +141,14 @@ KERNEL(GROUP_SIZE) void restore_codes(
 #endif
 
 #ifdef HAS_make_codes
+// The greatest number of a code whose product with a scale is not infinite, if the scale is finite.
+inline C greatest_number(C scale, C most, int format) {
+    const int shift = 31 - MANTISSA_BITS(format) - EXPONENT_BITS(format);
+    while (isinf(most * scale) && most > (C)1)
+        most = format == INTEGERS ? most - (C)1
+            : (C)decoded((magnitude_bits(most, format, 0) - 1u) << shift, format);
+    return most;
+}
 #ifdef CODES_AT
 inline uint16 codes_from(float16 x, float scale, float low, float high) {
     if (scale == 0.0f) return 0;
@@ -168,11 +176,12 @@ inline void write_codes(GLOBAL uchar* values, uint16 codes) {
 KERNEL(GROUP_SIZE) void make_codes(
     const Parameters parameters, GLOBAL const void* restrict x, GLOBAL const void* restrict scales,
     GLOBAL const float* restrict global_scale, GLOBAL uchar* restrict values) {
-    const C low = (C)parameters.low, high = (C)parameters.high;
     BEGIN(i, stop, run)
     for (; i < stop; ++run) {
         const long end = END_OF(run, stop);
         const C scale = READ_SCALE(run);
+        const C most = greatest_number(scale, (C)max(-parameters.low, parameters.high), FORMAT);
+        const C low = max((C)parameters.low, -most), high = min((C)parameters.high, most);
 #ifdef CODES_AT
         for (; i + 16 <= end; i += 16)
             write_codes(values + i * CODE_BITS / 8,

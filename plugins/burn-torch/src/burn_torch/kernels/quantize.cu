@@ -1,6 +1,7 @@
 // Codes of floats, an element for each, with a scale for each row or for all: one block a row.
 //
-// Defined before, beside what numbers.cuh needs: LOW and HIGH, the range of codes; MODE.
+// Defined before, beside what numbers.cuh needs: LOW and HIGH, the range of codes; MODE; of FLOAT8 its
+// bits of a MANTISSA.
 
 #define ROWS 0          // scales of rows are computed, and written
 #define LARGEST 1       // the largest magnitude of all is computed, and nothing else
@@ -45,6 +46,18 @@ __device__ __forceinline__ u32 encode(float first, float second) {
 #endif
 }
 
+// The greatest number of a code whose product with a scale is not infinite, if the scale is finite.
+__device__ __forceinline__ float greatest_number(float scale) {
+    float most = fmaxf(HIGH, -LOW);
+    while (isinf(most * scale) && most > 1.0f)
+#ifdef FLOAT8
+        most = __uint_as_float(__float_as_uint(most) - (1u << (23 - MANTISSA)));
+#else
+        most -= 1.0f;
+#endif
+    return most;
+}
+
 __device__ __forceinline__ void write(
     const Vector& x, u8* values, float scale, float inverse, bool is_ordinary
 ) {
@@ -53,6 +66,11 @@ __device__ __forceinline__ void write(
     #pragma unroll
     for (int j = 0; j < WIDTH; j++)
         numbers[j] = quotient(numbers[j], scale, inverse, is_ordinary);
+    if (!is_ordinary) {
+        const float most = greatest_number(scale);
+        #pragma unroll
+        for (int j = 0; j < WIDTH; j++) numbers[j] = fminf(fmaxf(numbers[j], -most), most);
+    }
     uint2 words;
     words.x = encode(numbers[0], numbers[1]) | (encode(numbers[2], numbers[3]) << 16);
     words.y = encode(numbers[4], numbers[5]) | (encode(numbers[6], numbers[7]) << 16);
