@@ -18,7 +18,7 @@ import numpy as np
 
 from burn.backend import ArrayBackend
 from burn.device_id import DeviceId
-from burn.dtype import DTypeUsage, bfloat16, float16, float64
+from burn.dtype import DTypeUsage, bfloat16, float16, float64, int64
 from burn.ops import REGISTRY, resolve
 from burn.ops.batching import aligned_axes, leading_axes, merging
 from burn.ops.index_arithmetic import narrow
@@ -458,6 +458,71 @@ def counting_in_float32(right):
     return call
 
 
+def beginning_anew(right):
+    """A counter of blocks that has 16 bits."""
+
+    def call(*, count, **rest):
+        period = 4 * 65_536
+        return np.resize(right(count=min(count, period), **rest), count)
+
+    return call
+
+
+def exponents_of_float32(right):
+    """Doubles whose exponential float32 cannot hold become infinite, or 0."""
+
+    def call(x):
+        result = right(x)
+        if x.dtype != np.float64:
+            return result
+        with np.errstate(all="ignore"):
+            narrow = np.exp(x.astype(np.float32)).astype(np.float64)
+        return np.where(np.abs(x) > 88.8, narrow, result)
+
+    return call
+
+
+def low_bits_of_exponents(right):
+    """Of the exponents of integers the low five bits count."""
+
+    def call(x1, x2):
+        is_integer = getattr(x2, "dtype", np.dtype(float)).kind in "iu"
+        return right(x1, np.where(x2 > 31, x2 & 31, x2).astype(x2.dtype) if is_integer else x2)
+
+    return call
+
+
+def product_of_int32(right):
+    """Products of 64-bit integers in 32 bits."""
+
+    def call(x, *, dtype, **rest):
+        result = right(x, dtype=dtype, **rest)
+        return result.astype(np.int32).astype(np.int64) if dtype is int64 else result
+
+    return call
+
+
+def compared_as_floats(right):
+    """Integers are compared in float64."""
+
+    def as_float(x):
+        return x.astype(np.float64) if getattr(x, "dtype", np.dtype(float)).kind in "iu" else x
+
+    return lambda x1, x2: right(as_float(x1), as_float(x2))
+
+
+def second_of_four(right):
+    """A sum over the second of four axes without its last element."""
+
+    def call(x, *, axis, **rest):
+        if x.ndim == 4 and axis == (1,):
+            x = x.copy()
+            x[:, -1:] = 0
+        return right(x, axis=axis, **rest)
+
+    return call
+
+
 def in_a_grid(right):
     """No more matrices than a grid of a GPU has along an axis."""
 
@@ -552,8 +617,6 @@ MUTANTS = [
         if getattr(x2, "dtype", np.dtype(float)).kind == "i" else right(x1, x2))),
     Mutant("the product of nothing is 0", "prod", lambda right: lambda x, *, axis, **rest: (
         right(x, axis=axis, **rest) * (0 not in x.shape))),
-    Mutant("a softmax that overflows", "softmax", lambda right: lambda x, *, axis: (
-        np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True)).astype(x.dtype)),
     # Order.
     Mutant("of equal elements the last", "argmax", last_tie),
     Mutant("argmax passes over NaN", "argmax", ignoring_nan),
@@ -622,6 +685,7 @@ MUTANTS = [
     # Counters, lengths, and what comes again.
     Mutant("several axes lose NaN", "max", lambda right: lambda x, *, axis, **rest: (
         ignoring_nan(right) if len(axis) > 1 else right)(x, axis=axis, **rest), "values"),
+    Mutant("random blocks counted in 16 bits", "random_bits", beginning_anew, "long_axes"),
     Mutant("a position of 16 bits", "argmax", lambda right: lambda x, **rest: (
         right(x, **rest) % 65_536), "long_axes"),
     Mutant("indices of 16 bits", "gather", lambda right: lambda x, indices, *, axis: right(
@@ -639,6 +703,21 @@ MUTANTS = [
     Mutant("a product keeps its operands", "matmul", keeping_operands, "memory"),
     Mutant("a product keeps its memory", "matmul", growing, "memory"),
 ]  # fmt: skip
+
+
+SHOWN_BY_FEW = [
+    Mutant("a softmax that overflows", "softmax", lambda right: lambda x, *, axis: (
+        np.exp(x) / np.exp(x).sum(axis=axis, keepdims=True)).astype(x.dtype)),
+    Mutant("exponents of float32 in float64", "exp", exponents_of_float32),
+    Mutant("five bits of an exponent", "pow", low_bits_of_exponents),
+    Mutant("a product of 64 bits in 32", "prod", product_of_int32),
+    Mutant("integers compared as floats", "less", compared_as_floats),
+    Mutant("integers equal as floats", "equal", compared_as_floats),
+    Mutant("three axes lose NaN", "max", lambda right: lambda x, *, axis, **rest: (
+        ignoring_nan(right) if len(axis) > 2 else right)(x, axis=axis, **rest)),
+    Mutant("the second of four axes is summed in part", "sum", second_of_four),
+]  # fmt: skip
+"""Bugs that few samples show, which a run of few shapes keeps."""
 
 
 WRONG_RULES = {

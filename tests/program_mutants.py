@@ -228,6 +228,31 @@ def clamping(graph, run):
     return call
 
 
+def looking_once(graph, run):
+    """Only the first indices of a program are looked at; later ones are brought into the range."""
+
+    def call(*arguments):
+        given, seen = list(arguments), False
+        for number, one in enumerate(arguments):
+            if getattr(one, "dtype", None) == np.int64:
+                given[number] = np.clip(one, 0, 3) if seen else one
+                seen = True
+        return run(*given)
+
+    return call
+
+
+def never_freed():
+    """What runs a program is kept."""
+    kept = []
+
+    def wrap(graph, run):
+        kept.append(lambda *arguments: run(*arguments))
+        return kept[-1]
+
+    return wrap
+
+
 def sharing():
     """All programs hand their arguments on by one variable."""
     shared = threading.Event()
@@ -264,5 +289,7 @@ PROGRAM_MUTANTS = [
     program("offsets of arguments are ignored", without_offset),
     program("an error spoils the next run", broken_by_an_error),
     program("an index out of range is brought into it", clamping),
+    program("only the first indices are looked at", looking_once),
+    program("programs are never freed", never_freed()),
     program("programs share a variable for their arguments", sharing()),
 ]

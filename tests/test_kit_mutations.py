@@ -10,9 +10,17 @@ from burn.ir import Execution, GraphIr
 from burn.ir.codec import decode_graph
 from burn.ops import REGISTRY
 from burn.plugins import BackendSpec, DeviceInfo, registered
-from burn.testing import Selection, Subject, checks_of
+from burn.testing import Selection, Subject, checks_of, run
 from kernel_mutants import IN_GATE, KERNEL_MUTANTS
-from mutants import DEVICE_MUTANTS, MUTANTS, RELAXED, WRONG_RULES, Mutant, TwoDevices
+from mutants import (
+    DEVICE_MUTANTS,
+    MUTANTS,
+    RELAXED,
+    SHOWN_BY_FEW,
+    WRONG_RULES,
+    Mutant,
+    TwoDevices,
+)
 from program_mutants import PROGRAM_MUTANTS
 
 USAGE = burn.Device("cpu").info.usage
@@ -34,7 +42,7 @@ def first_failure(backend, probe, selection):
 
 def mutants():
     """Those of kernels are many of few sorts, of which the gate tries a part."""
-    for mutant in [*MUTANTS, *PROGRAM_MUTANTS]:
+    for mutant in [*MUTANTS, *SHOWN_BY_FEW, *PROGRAM_MUTANTS]:
         yield pytest.param(mutant, id=mutant.name)
     for number, mutant in enumerate(KERNEL_MUTANTS):
         marks = pytest.mark.exhaustive if number % IN_GATE else ()
@@ -50,6 +58,16 @@ def test_the_quick_kit_finds_a_bug(mutant):
     assert found is not None
     assert found.message
     assert found.script
+
+
+@pytest.mark.parametrize("mutant", SHOWN_BY_FEW, ids=lambda mutant: mutant.name)
+def test_a_quick_run_of_few_shapes_finds_what_few_samples_show(mutant):
+    spec = BackendSpec("mutant", mutant.backend, lambda: list(ONE), ("unit",))
+    with registered(spec):
+        options = {"ops": [mutant.member], "suites": ["values"], "quick": True}
+        report = run("mutant", **options, few_shapes=True)
+        assert report.failures
+        assert len(report.results) < len(run("mutant", **options).results)
 
 
 def test_free_memory_of_the_process_hides_no_memory_that_is_kept():

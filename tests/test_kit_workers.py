@@ -1,5 +1,6 @@
 """``burn check`` where libraries end the process, hang, grow or print; how it stops and resumes."""
 
+import contextlib
 import json
 import os
 import re
@@ -527,7 +528,7 @@ def test_a_quick_run_tries_few_shapes_where_each_is_compiled_for():
     assert {one.op for one in drawn} == {"add"}
     assert {"rank 0", "long 1", "part 2"} <= {one.note for one in drawn}
     assert len(drawn) <= 4
-    narrow = {one.check.name for one in sums.results if "float16" in one.check.note}
+    narrow = {one.check.name for one in sums.results if "/float16/beyond" in one.check.name}
     assert narrow == {"values/sum/float16/beyond float16 on the way"}
     of_add = {suite for suite, op in others if op == "add"}
     every_of_add = {suite for suite, op in kinds_of_checks(every)[1] if op == "add"}
@@ -620,6 +621,38 @@ def test_a_quick_run_of_programs_tries_few_shapes_where_it_compiles_for_minutes(
 
 def test_a_quick_run_of_programs_tries_all_shapes_where_they_are_compiled_soon(monkeypatch):
     assert not cost_of_programs(0.015, monkeypatch).is_high_for(checks=17_000)
+
+
+class Noting(NumpyBackend):
+    """A backend that notes of each program whether a first call is under way."""
+
+    def name(self, device):
+        return "noting"
+
+    def compile(self, graph, device):
+        self.noted.append(self.in_first_call)
+
+
+def test_programs_of_compiled_calls_are_compiled_in_first_calls(monkeypatch):
+    backend = Noting()
+    backend.in_first_call = False
+
+    @contextlib.contextmanager
+    def first_call():
+        backend.in_first_call = True
+        yield
+        backend.in_first_call = False
+
+    monkeypatch.setattr("burn.testing.suites.compiled_calls.first_call", first_call)
+    spec = BackendSpec("noting", lambda: backend, lambda: [DeviceInfo("unit", 0, "")], ("unit",))
+    late = {}
+    with registered(spec):
+        subject = Subject.of(burn.Device("noting"))
+        for check in SUITES["compiled_calls"].checks(subject, []):
+            backend.noted = []
+            assert check.run().status is Status.PASSED
+            late[check.note] = backend.noted.count(False)
+    assert not {note: count for note, count in late.items() if count}
 
 
 class WaitingProcess:

@@ -9,13 +9,28 @@ import numpy as np
 
 from burn.testing.op_samples import Array, Sample
 
-__all__ = ["sorts_of"]
+__all__ = ["LARGE", "sorts_of"]
+
+LARGE: Final = "floats whose exponential is too large"
+"""The sort of samples in which float64 may differ from float32 by more than its precision."""
 
 _MANY_AXES: Final = 4
 """Axes of a tensor that are many."""
 
+_THREE: Final = 3
+"""Axes to reduce beyond which libraries have no other code."""
+
 _FAR: Final = 1e30
 """Floats that a product of two of them in float32 cannot hold."""
+
+_LARGE: Final = 88.8
+"""Floats whose exponential float32 cannot hold."""
+
+_SEVERAL: Final = ("several axes", "three axes")
+"""Sorts by how many axes an op reduces."""
+
+_NOTED: Final = ("wrap around", "powers of integers")
+"""What the note of a sample says where only its result is special."""
 
 _NOT_ONE: Final = ("dilation", "groups", "stride", "output_padding")
 """Attributes that most calls leave at 1, or at 0."""
@@ -34,8 +49,8 @@ def sorts_of(one: Sample) -> frozenset[str]:
     found = {sort for array in _arrays(one.operands) for sort in _of_array(array)}
     for name, value in one.attributes.items():
         found.update(_of_attribute(name, value))
-    if {"NaN", "several axes"} <= found:
-        found.add("NaN along several axes")
+    found.update([f"NaN along {axes}" for axes in _SEVERAL if {"NaN", axes} <= found])
+    found.update([words for words in _NOTED if words in one.note])
     return frozenset(found)
 
 
@@ -56,14 +71,29 @@ def _of_array(array: Array) -> Iterator[str]:
     if not array.flags.c_contiguous:
         yield "strides"
     if array.dtype.kind == "f":
-        if np.isnan(array).any():
-            yield "NaN"
-        if np.isinf(array).any():
-            yield "infinities"
-        if (np.abs(array[np.isfinite(array)].astype(float)) > _FAR).any():
-            yield "large exponents"
-    elif array.dtype.kind == "i" and (np.abs(array.astype(float)) >= 1 << 31).any():
+        yield from _of_floats(array)
+    elif array.dtype.kind == "i":
+        yield from _of_integers(array)
+
+
+def _of_floats(array: Array) -> Iterator[str]:
+    if np.isnan(array).any():
+        yield "NaN"
+    if np.isinf(array).any():
+        yield "infinities"
+    finite = array[np.isfinite(array)].astype(float)
+    if (np.abs(finite) > _FAR).any():
+        yield "large exponents"
+    if (finite > _LARGE).any():
+        yield LARGE
+
+
+def _of_integers(array: Array) -> Iterator[str]:
+    floats = array.astype(float)
+    if (np.abs(floats) >= 1 << 31).any():
         yield "64 bits"
+    if np.unique(floats).size < np.unique(array).size:
+        yield "integers that are one as floats"
 
 
 def _of_attribute(name: str, value: Any) -> Iterator[str]:
@@ -71,6 +101,8 @@ def _of_attribute(name: str, value: Any) -> Iterator[str]:
     numbers = [one for one in values if type(one) is int]
     if name in ("axis", "axes") and len(numbers) > 1:
         yield "several axes"
+        if len(numbers) >= _THREE:
+            yield "three axes"
     if name in _NOT_ONE and any(one > 1 or (one and name == "output_padding") for one in numbers):
         yield name
     if type(value) is bool and value:

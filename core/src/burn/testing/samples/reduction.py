@@ -53,12 +53,13 @@ def _wrapped(number: int) -> int:
 
 
 def layouts(kind: str, make: Callable[..., Array], **attributes: Any) -> list[Sample]:
-    """A (3, 4) or (2, 3, 4) tensor over every choice of axes, in every layout."""
+    """A tensor of two to four axes over every choice of them, in every layout."""
     return [
         sample(f"{kind} all axes", make(3, 4), axis=(0, 1), **attributes),
         sample(f"{kind} first axis", make(3, 4), axis=(0,), **attributes),
         sample(f"{kind} last axis", make(3, 4), axis=(1,), **attributes),
         sample(f"{kind} axes in any order", make(2, 3, 4), axis=(2, 0), **attributes),
+        sample(f"{kind} second of four axes", make(2, 3, 2, 2), axis=(1,), **attributes),
         sample(f"{kind} keepdims", make(2, 3, 4), axis=(0, 2), keepdims=True, **attributes),
         sample(f"{kind} no axis", make(2, 3), axis=(), **attributes),
         sample(f"{kind} 0-d", make(), axis=(), **attributes),
@@ -210,6 +211,11 @@ _EXTREMA: Final = [
         "NaN, several axes",
         np.array([[[1.0, 2.0], [math.nan, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]),
         axis=(1, 2),
+    ),
+    sample(
+        "NaN, three axes",
+        np.array([[[1.0, 2.0], [math.nan, 4.0]], [[5.0, 6.0], [7.0, 8.0]]]),
+        axis=(0, 1, 2),
     ),
     sample("NaN propagates", np.array([[1.0, math.nan], [math.nan, math.inf]]), axis=(1,)),
     sample("infinities", np.array([[-math.inf, -math.inf], [math.inf, 1.0]]), axis=(1,)),

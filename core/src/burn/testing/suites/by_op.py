@@ -9,7 +9,18 @@ from typing import Final
 
 import numpy as np
 
-from burn.dtype import DType, bfloat16, bool_, complex64, float16, float32, int32, int64, uint8
+from burn.dtype import (
+    DType,
+    bfloat16,
+    bool_,
+    complex64,
+    float16,
+    float32,
+    float64,
+    int32,
+    int64,
+    uint8,
+)
 from burn.errors import OutOfRangeError
 from burn.ops import Tag
 from burn.testing._check import Check
@@ -34,6 +45,7 @@ from burn.testing.checks import (
     script_of_refused,
 )
 from burn.testing.op_samples import ErrorSample, OpSamples, Sample
+from burn.testing.sample_sorts import LARGE, sorts_of
 from burn.testing.subject import Call, Subject
 from burn.testing.suites.suite import Suite, on_op
 
@@ -47,7 +59,10 @@ _QUICK_DTYPES: Final = (
     (bfloat16, float16),
     (complex64,),
 )
-"""The quick run takes the first of each row that a sample can be tried with."""
+"""The quick run takes the first of each row that a sample can be tried with.
+
+Of large floats it takes float64 as well.
+"""
 
 
 def _values(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
@@ -55,6 +70,8 @@ def _values(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
         for number, one in enumerate(samples.samples):
             dtypes = subject.dtypes(samples, one)
             quick = _quick(dtypes, number)
+            if float64 in dtypes and LARGE in sorts_of(one):
+                quick.append(float64)
             for dtype in dtypes:
                 yield Check(
                     "values",

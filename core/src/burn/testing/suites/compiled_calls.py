@@ -16,8 +16,10 @@ from burn.devices import Device
 from burn.dtype import bool_, float32, int32
 from burn.errors import ExecutionError, OutOfRangeError
 from burn.ir import GraphIr, OperationIr, Status, TensorIr
-from burn.testing._check import Check, Failure, Skipped
+from burn.ops import resolve
+from burn.testing._check import Check, Failure
 from burn.testing._first_calls import first_call
+from burn.testing._watching import Watching, watched
 from burn.testing.op_samples import Array
 from burn.testing.subject import Subject
 from burn.testing.suites.expectations import expect, expect_values, typical
@@ -40,6 +42,12 @@ def _ready(function: Callable[..., Any], *examples: Any) -> Any:
     with first_call():
         program(*examples)
     return program
+
+
+def _compiling(program: Any, *arguments: Any) -> Any:
+    """A call for which another program may be compiled."""
+    with first_call():
+        return program(*arguments)
 
 
 def _numbers(device: Device, *shape: int, plus: float = 0.0) -> Any:
@@ -105,7 +113,7 @@ def number_arguments(device: Device) -> None:
     program = _ready(lambda x, number: x * number + number, x, 2.0)
     for number in (3.0, 2.0, -1.5, 0.0, 1e30):
         expected = x.numpy() * np.float32(number) + np.float32(number)
-        _expect_near(f"a call with {number}", program(x, number), expected)
+        _expect_near(f"a call with {number}", _compiling(program, x, number), expected)
 
 
 @_calls.check("a tensor that the function closes over has its new values")
@@ -118,7 +126,7 @@ def captured_tensors(device: Device) -> None:
         _expect_near(f"after write {number}", program(x), x.numpy() * number + 1.0)
     for number in range(_ROUNDS):
         weight = burn.full((2, 3), float(-number), device=device)
-        _expect_near(f"with tensor {number}", program(x), x.numpy() * -number + 1.0)
+        _expect_near(f"with tensor {number}", _compiling(program, x), x.numpy() * -number + 1.0)
 
 
 @_calls.check("results that are views share elements with an argument and with each other")
@@ -257,7 +265,7 @@ def layouts(device: Device) -> None:
     values = base.numpy()
     other = _numbers(device, 4, 4, plus=9.0)
     wide = _numbers(device, 8, 8)
-    program = _ready(lambda x, y: x * 2.0 - y, base, base)
+    program = _ready(lambda x, y: x * 2.0 - y, base, other)
     for what, x, expected in (
         ("a tensor", base, values),
         ("a transposed one", base.T, values.T),
@@ -267,7 +275,7 @@ def layouts(device: Device) -> None:
         ("one row many times", burn.broadcast_to(base[1:2], (4, 4)), np.tile(values[1:2], (4, 1))),
     ):
         _expect_near(what, program(x, other), expected * 2 - other.numpy())
-        _expect_near(f"{what}, twice", program(x, x), expected)
+        _expect_near(f"{what}, twice", _compiling(program, x, x), expected)
         _expect_near(f"{what}, as the second", program(other, x), other.numpy() * 2 - expected)
 
 
@@ -292,6 +300,29 @@ def after_errors(device: Device) -> None:
             raise Failure(f"the error was told twice: {error}") from error
         for _ in range(2):
             _expect_near(f"a call after index {index}", program(x, good), expected)
+
+
+@_calls.check("each index of a program is looked at")
+def every_index(device: Device) -> None:
+    """Also that of an operation after another one, whose indices are right."""
+    x = _numbers(device, 4)
+    good = burn.asarray([3, 0], device=device)
+    program = _ready(
+        lambda x, one, other: burn.take(x * 2.0, one, axis=0) - burn.take(x, other, axis=0),
+        *(x, good, burn.asarray([3, 0], device=device)),
+    )
+    expected = x.numpy()[[3, 0]]
+    for index, position in ((4, 1), (-5, 0), (9, 1)):
+        indices = [good, burn.asarray([3, 0], device=device)]
+        right = list(indices)
+        indices[position] = burn.asarray([0, index], device=device)
+        try:
+            found = program(x, *indices).numpy()
+        except OutOfRangeError as error:
+            expect(f"{index}" in str(error), f"the error does not say {index}: {error}")
+        else:
+            raise Failure(f"index {index} of operation {position}, out of range, gave {found}")
+        _expect_near(f"a call after index {index}", program(x, *right), expected)
 
 
 @_calls.check("threads call functions at the same time")
@@ -342,11 +373,26 @@ def freed(device: Device) -> None:
 
 
 def _reference_to(tensor: Any) -> weakref.ref[Any]:
-    try:
-        return weakref.ref(tensor.primitive)
-    except TypeError:
-        kind = type(tensor.primitive).__name__
-        raise Skipped(f"a primitive of type {kind} cannot be watched by weakref") from None
+    return watched(tensor.primitive, "primitive")
+
+
+@_calls.check("what a backend compiled is freed with its last use")
+def programs_freed(device: Device) -> None:
+    """With the constants that it holds: functions come and go while a process runs."""
+    watching = Watching(device.backend)
+    table = resolve(watching, device.id)
+    x = TensorIr(0, (4,), float32)
+    y = TensorIr(1, (4,), float32, Status.NOT_INIT)
+    given = _numbers(device, 4).primitive
+    for number in range(_ROUNDS):
+        operation = OperationIr("multiply", (x, number + 0.5), {}, (y,))
+        graph = GraphIr((x,), (), (operation,), (y._replace(status=Status.READ_ONLY),))
+        with first_call():
+            compiled(graph, table).run([given])
+    gc.collect()
+    alive = sum(one() is not None for one in watching.programs)
+    # A device may keep some of the programs that it ran last.
+    expect(alive <= 2, f"{alive} of {len(watching.programs)} programs are still there")
 
 
 @_calls.check("what is handed on is the same object")
@@ -356,7 +402,8 @@ def handed_on(device: Device) -> None:
     y = TensorIr(1, (4,), float32, Status.NOT_INIT)
     outputs = [one._replace(status=Status.READ_ONLY) for one in (x, y, y, x)]
     graph = GraphIr((x,), (), (OperationIr("exp", (x,), {}, (y,)),), tuple(outputs))
-    program = compiled(graph, device.ops)
+    with first_call():
+        program = compiled(graph, device.ops)
     for number in range(_ROUNDS):
         given = _numbers(device, 4, plus=float(number)).primitive
         with first_call():

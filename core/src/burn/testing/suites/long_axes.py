@@ -9,7 +9,7 @@ import numpy as np
 
 from burn import namespace as burn
 from burn.devices import Device
-from burn.dtype import DType, bool_, float32, int32, int64, uint8
+from burn.dtype import DType, bool_, float32, int32, int64, uint8, uint32
 from burn.testing._check import Skipped
 from burn.testing.suites.expectations import expect, expect_values
 from burn.testing.suites.suite import DeviceSuite, for_each_dtype
@@ -105,6 +105,26 @@ def long_counts(device: Device) -> None:
     expect_values("a running sum", floats, (counts + 1).astype(np.float32))
     bins = burn.bincount(burn.where(numbers == 7, 1, 0))
     expect_values("bincount()", bins, np.array([_LONG - 1, 1]).astype(bins.dtype.numpy))
+
+
+@_lengths.check("random numbers of more than 65,536 blocks")
+def long_draws(device: Device) -> None:
+    """They go on as a draw that begins there: a counter of 16 bits would begin anew."""
+    _need_speed(device)
+    blocks, words = 1 << 16, 4
+    dtype = uint32 if device.supports_dtype(uint32) else int32
+    for name, rest in (
+        ("random_bits", {"dtype": dtype}),
+        ("random_uniform", {"dtype": float32, "low": 0.0, "high": 1.0}),
+    ):
+
+        def draw(offset: int, count: int, name: str = name, rest: Any = rest) -> Any:
+            size = {"count": count} if name == "random_bits" else {"shape": (count,)}
+            drawn = getattr(device.ops, name)(seed=42, offset=offset, **size, **rest)
+            return device.backend.to_data(drawn).array
+
+        found, expected = draw(1, blocks * words + 8)[-8:], draw(1 + blocks, 8)
+        expect_values(f"the end of {name}()", found, expected)
 
 
 @_lengths.check("products over more than 2,048 terms")
