@@ -25,20 +25,38 @@ FEW = (
 """Checks that presumed memory, other backends, complex or 64-bit dtypes."""
 
 
-def conforms(run_python, *wanted):
-    result = run_python(PROGRAM, *wanted, BURN_PLUGINS="none")
+NARROW = (
+    "contract:",
+    "long_axes:",
+    "quantization:sigmoid",
+    "quantization:argmax",
+    "functions:quantization.quantize_dynamic",
+    "wrong_calls:positive",
+    "wrong_calls:ones_like",
+    "values:random_uniform",
+)
+"""Checks that presumed int8, int64 or uint32."""
+
+
+def conforms(run_python, name, *wanted):
+    result = run_python(PROGRAM, name, *wanted, BURN_PLUGINS="none")
     assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.endswith("passed on copying:0\n")
+    assert result.stdout.endswith(f"passed on {name}:0\n")
     return int(result.stdout.split()[0])
 
 
 def test_a_backend_that_reads_copies_and_has_few_dtypes_conforms_alone(run_python):
-    assert conforms(run_python, *FEW) > 100
+    assert conforms(run_python, "copying", *FEW) > 100
+
+
+def test_a_backend_that_has_the_needed_dtypes_alone_conforms(run_python):
+    assert conforms(run_python, "few", *NARROW) > 25
 
 
 @pytest.mark.exhaustive
-def test_a_backend_that_reads_copies_and_has_few_dtypes_conforms_to_the_whole_quick_kit(run_python):
-    assert conforms(run_python) > 10_000
+@pytest.mark.parametrize("name", ["copying", "few"])
+def test_an_unlike_backend_conforms_to_the_whole_quick_kit(name, run_python):
+    assert conforms(run_python, name) > 10_000
 
 
 def test_a_tensor_that_is_read_by_a_copy_is_not_shared():

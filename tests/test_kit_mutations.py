@@ -10,7 +10,7 @@ from burn.ir import Execution, GraphIr
 from burn.ir.codec import decode_graph
 from burn.ops import REGISTRY
 from burn.plugins import BackendSpec, DeviceInfo, registered
-from burn.testing import Selection, Subject, checks_of, run
+from burn.testing import Selection, Subject, checks_of, find_check, run
 from kernel_mutants import IN_GATE, KERNEL_MUTANTS
 from mutants import (
     DEVICE_MUTANTS,
@@ -77,6 +77,16 @@ def test_free_memory_of_the_process_hides_no_memory_that_is_kept():
     del pieces[::2]  # so much is free there, between pieces in use
     where = Selection(ops=(mutant.member, ""), suites=(mutant.suite,), quick=True)
     assert "grew" in first_failure(mutant.backend(), ONE, where).message
+
+
+def test_the_kit_names_the_operands_that_are_kept():
+    (mutant,) = [one for one in MUTANTS if one.name == "a product keeps its operands"]
+    spec = BackendSpec("mutant", mutant.backend, lambda: list(ONE), ("unit",))
+    with registered(spec):
+        found = find_check(
+            Subject.of(burn.Device("mutant")), "memory/operands are freed with their last name"
+        ).run()
+    assert "matmul: x and y and x and y are still there" in found.message
 
 
 @pytest.mark.parametrize("note", ["products and sums", "quotients", "dynamic quantization"])

@@ -1,9 +1,10 @@
-"""A backend that conforms and is unlike burn's own, and the kit on it: a program of its own.
+"""Backends that conform and are unlike burn's own, and the kit on them: a program of its own.
 
-Its device is the only one of the process if ``BURN_PLUGINS`` names no plugin. What it returns from
-`to_data` is a copy, it takes no host memory, and it computes with few dtypes.
+The device is the only one of the process if ``BURN_PLUGINS`` names no plugin. What `copying`
+returns from `to_data` is a copy, it takes no host memory, and it computes with few dtypes. The
+device `few` has only those that every device needs, and refuses all others.
 
-    python tests/unlike_backends.py [SUITE:OP ...]
+    python tests/unlike_backends.py NAME [SUITE:OP ...]
 
 runs the quick kit, or of the named suites the checks of one op or function, and prints failures.
 """
@@ -13,8 +14,9 @@ import sys
 import numpy as np
 
 import burn
+from burn.dtype import DType
 from burn.plugin_api import BackendSpec, DeviceInfo, DTypeUsage, TensorData
-from burn.testing import NumpyBackend, run
+from burn.testing import MockDevice, NumpyBackend, mock_backend, run
 
 DTYPES = ("bool", "int8", "int16", "int32", "uint8", "float32")
 
@@ -46,13 +48,21 @@ SPEC = BackendSpec(
 )
 
 
-def main(wanted):
+NEEDED = ("bool", "int32", "float32")
+
+FEW = mock_backend(
+    "few",
+    [MockDevice("npu", without=[one.name for one in DType.members() if one.name not in NEEDED])],
+)
+
+
+def main(name, *wanted):
     """Run the kit; the exit status says whether the device conforms."""
-    burn.register_backend(SPEC)
+    burn.register_backend({"copying": SPEC, "few": FEW}[name])
     count = 0
     for suite, _, op in [one.partition(":") for one in wanted] or [("", "", "")]:
         report = run(
-            "copying",
+            name,
             quick=True,
             suites=[suite] if suite else [],
             ops=[op] if op else [],
@@ -70,4 +80,4 @@ def main(wanted):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

@@ -12,7 +12,17 @@ from typing import Final
 
 import numpy as np
 
-from burn.dtype import DType, bfloat16, float16, float32, float64, int32, int64, uint32
+from burn.dtype import (
+    DType,
+    DTypeUsage,
+    bfloat16,
+    float16,
+    float32,
+    float64,
+    int32,
+    int64,
+    uint32,
+)
 from burn.errors import ArgumentError, DTypeError
 from burn.ops.op import Tag, op
 from burn.ops.shapes import check_shape, size
@@ -170,7 +180,8 @@ class _Bits:
 
 
 def _bits(ops: OpTable, seed: int, offset: int, count: int) -> tuple[_Bits, Primitive]:
-    dtype = uint32 if uint32 in ops.dtypes.values() else int32
+    has_words = DTypeUsage.GENERAL in ops.backend.dtype_usage(ops.device, uint32)
+    dtype = uint32 if has_words else int32
     words = ops.random_bits(seed=seed, offset=offset, count=count, dtype=dtype)
     return _Bits(ops, dtype), words
 

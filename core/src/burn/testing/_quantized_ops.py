@@ -23,7 +23,7 @@ from burn.testing.op_samples import Array, OpSamples, Sample
 from burn.testing.subject import Call, Subject, map_arrays, widened
 from burn.testing.tolerance import compare
 
-__all__ = ["check_quantized_operands", "check_refused_operand", "takes_floats"]
+__all__ = ["check_quantized_operands", "check_refused_operand", "schemes_of", "takes_floats"]
 
 _SCHEMES: Final = (
     QuantScheme(QuantValue.Q8S, QuantStore.NATIVE),
@@ -49,6 +49,20 @@ class _Operands(NamedTuple):
     quantized: list[Any]
     numbers: list[Any]
     scheme: QuantScheme
+
+
+def schemes_of(subject: Subject) -> list[QuantScheme]:
+    """The schemes to try ops with: those whose codes and scales the device has."""
+    return [
+        one
+        for one in _SCHEMES
+        if all(
+            map(
+                subject.supports,
+                (one.storage_dtype, one.native.storage_dtype, one.scale_dtype.storage),
+            )
+        )
+    ]
 
 
 def takes_floats(definition: Op) -> bool:
@@ -79,11 +93,12 @@ def check_refused_operand(subject: Subject, samples: OpSamples, one: Sample) -> 
     call = Call.of(samples, one, dtype, subject.index_dtype)
     operands = call.upload(subject)
     table = QuantizedTable(subject.table)
+    scheme = schemes_of(subject)[0]
     for position, operand in enumerate(call.operands):
         if not isinstance(operand, np.ndarray):
             continue
         wrong = list(operands)
-        wrong[position] = _quantized(subject, np.ones(operand.shape, np.float32), _SCHEMES[0])
+        wrong[position] = _quantized(subject, np.ones(operand.shape, np.float32), scheme)
         try:
             getattr(table, call.op.name)(*wrong, **call.attributes)
         except DTypeError:
@@ -101,7 +116,7 @@ def _choices(subject: Subject, call: Call) -> Iterator[_Operands]:
         if (spec.is_list or (spec.promotes and isinstance(operand, np.ndarray)))
         and Kind.FLOAT in spec.kinds
     ]
-    for scheme in _SCHEMES:
+    for scheme in schemes_of(subject):
         for chosen in [*([one] for one in where), *([where] if len(where) > 1 else [])]:
             mixed, numbers = call.upload(subject), call.upload(subject)
             fits = True

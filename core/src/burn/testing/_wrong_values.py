@@ -113,5 +113,5 @@ WRONG: Final = (
     _tensor("a tensor of float16", np.ones((2, 3)), "float16"),
     _tensor("indices out of range", np.full(2, 99), "int32"),
     Wrong("a tensor of another device", _elsewhere, is_tensor=True),
-    Wrong("a quantized tensor", _quantized, is_tensor=True),
+    Wrong("a quantized tensor", _quantized, is_tensor=True, dtype=burn.int8),
 )

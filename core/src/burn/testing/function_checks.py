@@ -190,7 +190,7 @@ def _can(
     """Whether a device has all dtypes of a call."""
     used = [value for value in one.keywords.values() if isinstance(value, DType)]
     used += [value for value in one.arguments if isinstance(value, DType)]
-    used += [] if dtype is None else [dtype]
+    used += samples.needs if dtype is None else [*samples.needs, dtype]
     if samples.needs_complex:
         used.append(complex128 if dtype is float64 else complex64)
     if any(array.dtype.kind == "c" for array in arrays_in([*one.arguments, one.keywords])):

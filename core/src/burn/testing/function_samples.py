@@ -27,7 +27,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from burn.dtype import Kind
+from burn.dtype import DType, Kind
 from burn.errors import BurnError
 from burn.testing.op_samples import Reference, Terms
 
@@ -127,6 +127,8 @@ class FunctionSamples:
         Whether it computes with complex dtypes also where no argument is complex.
     transforms : bool
         Whether it can be traced and mapped by ``burn.vmap``: False where a shape depends on data.
+    needs : tuple of DType
+        Dtypes that it computes with whatever the arguments are.
     """
 
     name: str
@@ -138,6 +140,7 @@ class FunctionSamples:
     magnitude: Reference | None = None
     needs_complex: bool = False
     transforms: bool = True
+    needs: tuple[DType, ...] = ()
 
 
 FUNCTIONS: Final[dict[str, FunctionSamples]] = {}
@@ -222,6 +225,7 @@ def function_calls(
     errors: Sequence[WrongCall] = (),
     needs_complex: bool = False,
     transforms: bool = True,
+    needs: tuple[DType, ...] = (),
 ) -> None:
     """Attach calls to a public function whose values the samples of its op test already.
 
@@ -233,7 +237,7 @@ def function_calls(
         Calls that work.
     errors : sequence of WrongCall
         Calls that must be refused.
-    needs_complex, transforms
+    needs_complex, transforms, needs
         See `FunctionSamples`.
 
     Raises
@@ -248,6 +252,7 @@ def function_calls(
             tuple(errors),
             needs_complex=needs_complex,
             transforms=transforms,
+            needs=needs,
         )
     )
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from burn import namespace as burn
+from burn.dtype import int8
 from burn.functions.elementwise import add
 from burn.testing.arrays import booleans, floats, integers
 from burn.testing.function_samples import call, function_calls
@@ -93,7 +94,9 @@ function_calls("tree.flatten", call("a dict", {"a": _X, "b": [_OTHER]}), transfo
 function_calls("tree.leaves", call("a dict", {"a": _X, "b": [_OTHER]}), transforms=False)
 function_calls("tree.map", call("two", add, [_X], [_OTHER]), transforms=False)
 
-function_calls("quantization.quantize_dynamic", call("defaults", floats(4, 8)), transforms=False)
+function_calls(
+    "quantization.quantize_dynamic", call("defaults", floats(4, 8)), transforms=False, needs=(int8,)
+)
 function_calls("quantization.is_quantized", call("floats", _X), transforms=False)
 function_calls("quantization.default_quant_scheme", call("a device"), transforms=False)
 function_calls("quantization.dequantize", call("floats", _X), transforms=False)

@@ -77,7 +77,7 @@ def long_axis(device: Device) -> None:
     expect_values("argsort()", order, expected.astype(order.dtype.numpy))
     expect_values("sort()", burn.sort(x), np.sort(values))
     indices = np.array([last, 65_536, 65_535, 1, -2])
-    where = burn.asarray(indices, device=device)
+    where = burn.asarray(indices.tolist(), device=device)
     expect_values("take()", burn.take(x, where, axis=0), values[indices])
     found = burn.take_along_axis(x, where, axis=0)
     expect_values("take_along_axis()", found, values[indices])
@@ -169,7 +169,7 @@ def long_grids(device: Device) -> None:
     column = burn.asarray(pairs.reshape(_LONG, 2, 1), device=device)
     products = (pairs.astype(float) ** 2).sum(-1).astype(np.float32)[..., None]
     expect_values("products of many matrices", x @ column, products, exact=False)
-    rows = burn.asarray(np.array([_LONG - 1, 65_536, 0]), device=device)
+    rows = burn.asarray([_LONG - 1, 65_536, 0], device=device)
     taken = burn.take(x[:, 0], rows, axis=0)
     expect_values("rows by their number", taken, pairs[[_LONG - 1, 65_536, 0], 0])
 
@@ -184,7 +184,7 @@ def longest_axis(device: Device) -> None:
     x[_LONGER - 2] = 9
     dtype = device.settings.int_dtype
     expect(int(burn.argmax(x)) == _LONGER - 2, f"argmax() is {int(burn.argmax(x))}")
-    there = burn.asarray(np.array([_LONGER - 2, 1 << 24, 0]), device=device)
+    there = burn.asarray([_LONGER - 2, 1 << 24, 0], device=device)
     expect_values("take()", burn.take(x, there, axis=0), np.array([9, 0, 0], np.uint8))
     ones = x == 0
     count = int(burn.count_nonzero(ones))

@@ -114,7 +114,8 @@ def operands_are_freed(device: Device) -> None:
                 result.numpy()
                 watched += [_reference_to(_primitive_of(one)) for one in (x, y, result)]
                 del x, y, result
-            alive = [("x", "y", "the result")[k % 3] for k, one in enumerate(watched) if one()]
+            names = ("x", "y", "the result")
+            alive = [names[k % 3] for k, one in enumerate(watched) if one() is not None]
             expect(
                 not alive, f"{what}: {' and '.join(alive)} are still there after their last name"
             )

@@ -17,6 +17,7 @@ from burn.testing._check import Check, Failure
 from burn.testing._quantized_ops import (
     check_quantized_operands,
     check_refused_operand,
+    schemes_of,
     takes_floats,
 )
 from burn.testing.arrays import floats
@@ -74,8 +75,9 @@ def _checks(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
             )
     note = "products of views, of all lengths"
     yield named_check(subject, "quantization", "", None, note, _check_products_of_views)
-    for samples in table:
-        yield from _checks_of_op(subject, samples)
+    if schemes_of(subject):
+        for samples in table:
+            yield from _checks_of_op(subject, samples)
 
 
 def _checks_of_op(subject: Subject, samples: OpSamples) -> Iterator[Check]:
