@@ -16,8 +16,10 @@ from burn.backend.capsule import read_capsule
 from burn.batching import Batch, Frame
 from burn.device_id import DeviceId
 from burn.dispatch import Dispatch, DispatchTensor
+from burn.errors import PluginError
 from burn.functions.common import dispatch
 from burn.ops import REGISTRY, resolve
+from burn.plugins import BackendSpec, DeviceInfo
 from burn.tensor_data import TensorData
 from burn.testing import NumpyBackend, Selection, Status, Subject
 from burn.testing.suites import checks_of
@@ -495,3 +497,28 @@ def test_the_kit_finds_nothing_wrong_with_dispatch(device, suite, everything):
     wrong = failures(Subject(dispatch, device.dispatch_id), selection, everything)
     wrong.pop(OF_THE_HARDWARE, None)
     assert wrong == {} or wrong == failures(Subject.of(device), selection, everything)
+
+
+class Nested(NumpyBackend):
+    """A backend that breaks the contract: it returns the outputs of an op in lists."""
+
+    def name(self, device):
+        return "nested"
+
+    def sgd_step(self, *lists, **attributes):
+        return (list(self.ops.decomposed("sgd_step", *lists, **attributes)),)
+
+    def qr(self, x, *, complete):
+        return [list(one) for one in np.linalg.qr(x)]
+
+
+def test_outputs_in_lists_are_an_error_of_the_plugin():
+    spec = BackendSpec("nested", Nested, lambda: [DeviceInfo("unit", 0, "")], ("unit",))
+    with burn.registered(spec):
+        device = burn.Device("nested").autodiff()
+        module = burn.nn.Linear(2, 3).to(device)
+        gradients = (module(burn.ones((4, 2), device=device)) ** 2).sum().backward()
+        with pytest.raises(PluginError, match=r"^sgd_step.*type list.*flat tuple"):
+            burn.optim.SGD(module, 0.1).step(gradients)
+        with pytest.raises(PluginError, match="flat tuple"):
+            burn.linalg.qr(burn.ones((3, 3), device=device))

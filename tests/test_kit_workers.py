@@ -560,6 +560,15 @@ def test_a_run_without_checks_fails_and_says_which_option_chose_none(options, re
     assert f"no check is selected: {reason}" in result.stdout
     assert "was not tried: no checks" in result.stdout
     assert "conforms" not in result.stdout
+    assert "of these ran" not in result.stdout
+
+
+def test_a_run_says_which_of_its_suites_had_no_check():
+    options = {"ops": ["add"], "dtypes": [float32], "quick": True, "compiles": True}
+    report = run("cpu", suites=["seeding", "views", "values"], **options)
+    assert report.conforms
+    assert report.verdict.endswith("; no check of the suite seeding or views")
+    assert "no check of" not in run("cpu", suites=["values"], **options).verdict
 
 
 class Clock:

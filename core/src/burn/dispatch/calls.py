@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import ref
 
 from burn.dispatch._operands import DispatchTensor
-from burn.dispatch.resolution import resolve_uniform, settle, wrapped
+from burn.dispatch.resolution import not_flat, resolve_uniform, settle, wrapped
 from burn.ops import REGISTRY, Op, Operand
 from burn.ops.signature import parameters_of
 
@@ -79,9 +79,13 @@ def call_on_lists(
             found = resolve_uniform(name, tensors(), tensor_type, name)
         if not tensor_type.device.backend.overwrites_donated:
             lists = [list(items) for items in lists]
-        return found[0](*lists, **attributes)  # type: ignore[no-any-return]  # of an op with several outputs
+        made: Sequence[Primitive] = found[0](*lists, **attributes)  # of an op with several outputs
     except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
         failure = error
+    else:
+        if made and made[0].__class__ in {list, tuple}:
+            raise not_flat(made[0], name)
+        return made
     return [one.primitive for one in dispatch.recover(failure, name, tensors(), attributes)]
 
 

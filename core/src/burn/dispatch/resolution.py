@@ -25,7 +25,7 @@ from burn.dispatch._operands import (
     to_scalar,
 )
 from burn.dtype import DType, Kind, float64
-from burn.errors import OperandTypeError
+from burn.errors import OperandTypeError, PluginError
 from burn.ops import REGISTRY, Meta, Op, Operand
 from burn.ops.table import specialized
 
@@ -148,7 +148,10 @@ def wrapped(primitives: Any, types: Mapping[Any, TensorType], tensor_class: type
     seen: Any = None
     tensor_type: Any = None
     for primitive in primitives:
-        dtype = primitive.dtype
+        try:
+            dtype = primitive.dtype
+        except AttributeError:
+            raise not_flat(primitive) from None
         if dtype is not seen:  # a look-up takes longer than the rest
             seen, tensor_type = dtype, types[dtype]
         result: Any = new(tensor_class)
@@ -157,6 +160,16 @@ def wrapped(primitives: Any, types: Mapping[Any, TensorType], tensor_class: type
         result.link = None
         results.append(result)
     return tuple(results)
+
+
+def not_flat(output: Any, operation: str = "") -> PluginError:
+    """The error for an output that is no primitive."""
+    return PluginError(
+        f"the backend returned an object of type {type(output).__name__} as an output: an "
+        "operation with several outputs returns a flat tuple of primitives",
+        hint="Report it to the author of the backend, whose `burn check` finds it",
+        operation=operation,
+    )
 
 
 def _converting(

@@ -182,8 +182,12 @@ class Report:
         else:
             verdict = "conforms" if self.conforms else "does not conform"
         earlier = f", {self.resumed} of them in an earlier run" if self.resumed else ""
-        ways = f"; {self.ways_text}" if self.ways else ""
-        return f"{self.title} {verdict}: {counts}{earlier}, in {self.seconds:.1f} s{ways}"
+        ways = f"; {self.ways_text}" if any(self.ways.values()) else ""
+        found = {result.check.suite for result in self.results}
+        without = [name for name in self.selection.suites if name not in found]
+        empty = f"; no check of the suite {' or '.join(without)}" if found and without else ""
+        empty = empty if self.finished else ""
+        return f"{self.title} {verdict}: {counts}{earlier}, in {self.seconds:.1f} s{ways}{empty}"
 
     def _row(self, op: str, results: Sequence[Result]) -> Row:
         row = Row(op, self.subject.origins[op])
