@@ -181,6 +181,7 @@ def started(tmp_path, *arguments):
 
 
 @POSIX
+@pytest.mark.usefixtures("default_signals")
 def test_the_temporary_folder_of_a_process_that_was_killed_goes_and_that_of_others_stays(
     temporary, tmp_path
 ):
