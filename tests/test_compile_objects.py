@@ -499,6 +499,25 @@ def element_of_a_large_array() -> Case:
 
 
 @case
+def array_without_axes() -> Case:
+    rate = np.asarray(2.0, np.float32)
+    return (lambda x: x * float(rate)), lambda: rate.fill(5.0)
+
+
+@case
+def bound_arguments_of_a_method() -> Case:
+    class Own:
+        def scaled(self, factor: float, x: Any) -> Any:
+            return x * factor * self.rate  # type: ignore[attr-defined]
+
+        twice = functools.partialmethod(scaled, 2.0)
+
+    one: Any = Own()
+    one.rate = 2.0
+    return (lambda x: one.twice(x)), put(one, "rate", 5.0)
+
+
+@case
 def item_of_a_long_list() -> Case:
     numbers = [1.0] * 10_000
     return (lambda x: x * sum(numbers)), put(numbers, 9_999, 5.0)
@@ -636,6 +655,18 @@ def test_what_is_another_at_each_call_is_warned_about_by_name(name, read):
 
 def draw(read: Callable[[], float]) -> Callable[[Any], Any]:
     return lambda x: x * read()
+
+
+def test_a_recursion_that_makes_containers_is_followed_without_a_warning():
+    one = SimpleNamespace(rate=2.0)
+
+    def parts(made: tuple[Any, ...], depth: int) -> tuple[Any, ...]:
+        return parts((*made, [depth]), depth - 1) if depth else made
+
+    scaled = burn.compile(lambda x: x * len(parts((), 50)) * one.rate)
+    assert values(scaled(X)) == values(X * 100.0)
+    one.rate = 5.0
+    assert values(scaled(X)) == values(X * 250.0)
 
 
 def test_objects_that_tell_no_class_are_no_errors():

@@ -231,7 +231,7 @@ class _Contents:
     def __init__(self, owner: Any) -> None:
         self._owner = owner
         self._is_mapping = isinstance(owner, Mapping)
-        self._length = len(owner)
+        self._length = owner.size if isinstance(owner, np.ndarray) else len(owner)
         self._keys = list(owner) if self._is_mapping else None
         self.items = self._now()
 

@@ -30,6 +30,7 @@ from burn.transforms.code_values import (
     UNKNOWN,
     Call,
     Instance,
+    Partial,
     Parts,
     PartsMethod,
     Super,
@@ -243,6 +244,16 @@ class Paths:
             return self._of_method(owner, kind, name)
         if not hasattr(type(of_class), "__get__"):
             return self._of_path(owner, name, of_class)
+        return self._of_descriptor(owner, name, of_class)
+
+    def _of_descriptor(self, owner: Any, name: str, of_class: Any) -> Value:
+        """An attribute that an object in the class gives."""
+        if is_a(of_class, functools.partialmethod):
+            keywords = {key: known(one) for key, one in of_class.keywords.items()}
+            args = (self._method(of_class.func, owner), *map(known, of_class.args))
+            return known(Partial(Call(args, keywords)))
+        if callable(of_class):  # a method of a class that is written in C
+            return known(getattr(owner, name))
         return self._evaluated(owner, name)
 
     def _of_method(self, owner: Any, kind: type, name: str) -> Value:

@@ -26,6 +26,7 @@ from burn.transforms.code_values import (
     Parts,
     Value,
     Variable,
+    concrete,
     identity_of,
     is_a,
     known,
@@ -52,6 +53,7 @@ class Reads(Calls):
         self._followed: dict[Any, Value] = {}
         self._arguments: list[Any] = []
         self._depth = 0
+        self._running: list[tuple[types.CodeType, frozenset[int]]] = []
 
     def pass_argument(self, value: Any) -> None:
         """Note an argument of the call."""
@@ -107,17 +109,22 @@ class Reads(Calls):
         )
         if key in self._followed:
             return self._followed[key]
+        running = (code, concrete(call.values))
+        if self._running.count(running) > 1:  # a recursion that meets no other objects
+            return UNKNOWN
         if self._depth >= _MAX_DEPTH or len(self._followed) >= _MAX_CALLS:
             self._cannot_watch(around[1], "in many calls, of which not all are looked at")
             return UNKNOWN
         self._followed[key] = UNKNOWN  # of a call in itself
         self._kept.append((variables, call))
         self._depth += 1
+        self._running.append(running)
         self.is_update = False
         try:
             self._followed[key] = follow(self, code, variables, around, call, defaults)
         finally:
             self._depth -= 1
+            self._running.pop()
         return self._followed[key]
 
 

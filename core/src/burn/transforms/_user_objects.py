@@ -12,6 +12,7 @@ import numpy as np
 
 from burn.devices import watches
 from burn.ops.source import is_of_user
+from burn.plugins import registry
 from burn.transforms._checks import ABSENT
 from burn.transforms.code_values import is_a
 
@@ -89,7 +90,7 @@ def package_of(function: Any) -> str:
 
 def is_followed(function: types.FunctionType, package: str) -> bool:
     """Whether the code of a function is the user's, or of the package that is compiled."""
-    if not is_installed(function.__code__.co_filename):
+    if not is_installed(function.__code__.co_filename) and not _is_of_plugin(function.__module__):
         return True
     return bool(package) and _package(function.__module__) == package
 
@@ -105,12 +106,24 @@ def is_burn(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "burn"
 
 
+def _is_of_plugin(module: str | None) -> bool:
+    """Whether a module is of a backend, which may be installed where its author edits it."""
+    return (module or "").partition(".")[0] in _plugin_packages(registry.generation)
+
+
+@functools.lru_cache(maxsize=8)
+def _plugin_packages(generation: int) -> frozenset[str]:
+    del generation  # a key: other plugins may be found later
+    modules = [one.entry_point.partition(":")[0].strip() for one in registry.plugins]
+    return frozenset(module.partition(".")[0] for module in modules if module)
+
+
 def is_of_packages(value: Any) -> bool:
     """Whether a module, class or function is of burn, the standard library or a package."""
     name = value.__name__ if is_a(value, types.ModuleType) else value.__module__
     if not is_a(name, str):
         return True
-    if name.partition(".")[0] in PACKAGES - {"__main__"}:
+    if name.partition(".")[0] in PACKAGES or _is_of_plugin(name):
         return True
     file = getattr(sys.modules.get(name), "__file__", None)
     return is_a(file, str) and is_installed(file)

@@ -21,6 +21,7 @@ __all__ = [
     "Value",
     "Variable",
     "bound_arguments",
+    "concrete",
     "either",
     "identity_of",
     "is_a",
@@ -251,6 +252,27 @@ def _size(one: Any) -> int:
     if isinstance(one, Instance):
         return sum([1 + len(item.objects) for item in one.attributes.values()])
     return 0
+
+
+def concrete(values: Iterable[Value]) -> frozenset[int]:
+    """The objects that values hold, without those which the code makes, by their ids."""
+    found: dict[int, Any] = {}
+    waiting = [one for value in values for one in value.objects]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in found:
+            found[id(one)] = one
+            waiting += [item for value in _held(one) for item in value.objects]
+    return frozenset(key for key, one in found.items() if not isinstance(one, ABSTRACT))
+
+
+def _held(one: Any) -> Iterable[Value]:
+    """What an object holds that the code makes."""
+    if isinstance(one, Parts):
+        return (*one.items, *one.named.values())
+    if isinstance(one, Instance):
+        return one.attributes.values()
+    return one.call.values if isinstance(one, Partial) else ()
 
 
 def named_parts(given: Any) -> dict[str, Value]:
