@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import collections
 import contextvars
-import dataclasses
 import datetime as dt
 import functools
+import gc
 import operator
 import os
 import random
@@ -24,7 +23,7 @@ from burn.transforms._checks import (
     CheckedCall,
     CheckedVariable,
 )
-from burn.transforms._contents import Contents
+from burn.transforms._making import Making
 from burn.transforms._user_objects import (
     CONTAINERS,
     SCALARS,
@@ -86,29 +85,18 @@ _DRAWS: Final = (random.Random, np.random.Generator, np.random.RandomState)
 _NOW: Final = ("now", "today", "utcnow")
 """Methods of the classes of dates that tell the time."""
 
-_CONVERSIONS: Final = frozenset({bool, int, float, complex, str, bytes})
-"""Classes of numbers and texts, which are made by methods of other classes."""
+_ORDER: Final = ("__lt__", "__gt__", "__eq__", "__add__", "__radd__")
+"""Methods by which built-in functions order and add objects."""
 
-_GETTERS: Final = frozenset({operator.attrgetter, operator.itemgetter, operator.methodcaller})
-"""Classes whose objects read what they are made for, of what they are called with."""
-
-_CONVERTING: Final = ("__bool__", "__int__", "__index__", "__float__", "__complex__", "__len__")
+_TELLS_NOTHING: Final = frozenset({"logging", "warnings", "threading", "traceback"})
+"""Modules whose functions give nothing that becomes part of a program."""
 
 _LIKE: Final[dict[Any, Any]] = {os.getenv: os.environ.get}
 """Functions of the standard library that are methods of an object."""
 
-_CONTAINER_MAKERS: Final = frozenset(
-    {list, tuple, dict, set, frozenset, enumerate, zip, map, filter, reversed, collections.deque}
-)
-"""Classes whose objects have the items of their arguments."""
 
-
-class Calls(Contents):
+class Calls(Making):
     """What calls read of objects that are there before the code runs."""
-
-    def __init__(self, package: str = "") -> None:
-        super().__init__(package)
-        self._made: dict[Any, Any] = {}
 
     def call(self, function: Value, call: Call) -> Value:
         """Follow the functions that are called, or those among their arguments."""
@@ -121,8 +109,8 @@ class Calls(Contents):
             if is_a(function, kinds):
                 return handle(self, function, call)
         wrapped = own_attributes(function).get("__wrapped__")
-        if wrapped is not None:
-            return self._call(wrapped, call)
+        if wrapped is not None and not _has_call(function):
+            return joined([self._call(wrapped, call), _cached(function)])
         return self._call_object(function, call)
 
     def _nothing(self, *_: Any) -> Value:
@@ -130,8 +118,9 @@ class Calls(Contents):
         return UNKNOWN
 
     def _call_nested(self, function: Nested, call: Call) -> Value:
-        around: tuple[dict[str, Any], str] = ({}, "a function")
-        return self._followed_code(function.code, function.variables, around, call, {})
+        return self._followed_code(
+            function.code, function.variables, function.around, call, function.defaults
+        )
 
     def _call_partial(self, function: Partial, call: Call) -> Value:
         first, *args = function.call.args or (UNKNOWN,)
@@ -141,6 +130,8 @@ class Calls(Contents):
     def _call_method(self, method: types.MethodType, call: Call) -> Value:
         if is_a(method.__self__, _DRAWS):
             return self._another_each_time(method)
+        if is_a(method.__self__, CONTAINERS) and method.__name__ in _CHANGES:
+            return UNKNOWN
         return self._call(
             method.__func__, Call((known(method.__self__), *call.args), call.keywords)
         )
@@ -150,8 +141,10 @@ class Calls(Contents):
             return self._call(_LIKE[function], call)
         if is_followed(function, self._package):
             return self._follow(function, call)
-        self._closure(function, call)
-        return self._unknown(function, call)
+        if (function.__module__ or "").partition(".")[0] in _TELLS_NOTHING:
+            return UNKNOWN
+        made = self._closure(function, call)
+        return joined([made, self._unknown(function, call)])
 
     def _call_given(self, function: functools.partial[Any], call: Call) -> Value:
         """A call of what ``functools.partial`` gave before."""
@@ -167,7 +160,8 @@ class Calls(Contents):
         return self.call(method, Call(tuple(map(known, args)), {}))
 
     def _call_reference(self, function: weakref.ReferenceType[Any], _: Call) -> Value:
-        return self._called_now("a weak reference", function, ())
+        self.lose(self._name(function), "a weak reference, which keeps nothing")
+        return known(function())
 
     def _call_object(self, function: Any, call: Call) -> Value:
         """A call of a module, or of an object whose class has ``__call__``."""
@@ -207,50 +201,6 @@ class Calls(Contents):
             return joined([self.item(parts, call.args[0]), *call.args[1:]])
         return Value(joined([parts, self.contents(parts)]).objects, has_parts=True)
 
-    def _new(self, kind: type, call: Call) -> Value:
-        """A call of a class."""
-        if kind in _CONTAINER_MAKERS:
-            found = self._all_contents(call)
-            return Value(found.objects, has_parts=True)
-        if kind is functools.partial:
-            return known(self._once((kind, call.identity()), lambda: Partial(call)))
-        if kind in _GETTERS and all(len(one.objects) == 1 for one in call.args):
-            return known(kind(*[one.objects[0] for one in call.args]))
-        if kind in _CONVERSIONS:
-            self.operate(call.args, _CONVERTING)
-            return UNKNOWN
-        if kind is type and len(call.args) == 1:
-            return joined([known(_type_of(one)) for one in call.args[0].objects])
-        if is_burn(kind) or any(is_burn(one) for one in kind.__mro__):
-            return self._of_burn(call)
-        if is_of_packages(kind) and kind is not types.SimpleNamespace:
-            return self._unknown(kind, call)
-        return known(self._instance(kind, call))
-
-    def _instance(self, kind: type, call: Call) -> Instance:
-        """An instance that the code makes of a class of the user."""
-        made: Instance = self._once((kind, call.identity()), lambda: Instance(kind))
-        fields = getattr(kind, "_fields", None)
-        if dataclasses.is_dataclass(kind):
-            fields = [one.name for one in dataclasses.fields(kind) if one.init]
-        method = class_attribute(kind, "__init__")
-        if is_a(method, types.FunctionType) and is_followed(method, self._package):
-            self._follow(method, Call((known(made), *call.args), call.keywords))
-        else:
-            given = dict(zip(fields or (), call.args, strict=False)) | call.keywords
-            for name, value in given.items():
-                self.store(known(made), name, value)
-        after = class_attribute(kind, "__post_init__")
-        if is_a(after, types.FunctionType):
-            self._call(after, Call((known(made),), {}))
-        return made
-
-    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What stands for objects that are made of the same."""
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]
-
     def _builtin(self, function: Any, call: Call) -> Value:
         if function in (getattr, hasattr) and len(call.args) >= 2:
             owner, names = call.args[0], call.args[1].objects
@@ -262,20 +212,27 @@ class Calls(Contents):
         if function in _LOOKS_AT_NOTHING:
             return UNKNOWN
         if function in (eval, exec):
-            self._cannot_watch(f"{function.__name__}()", "of code that is not followed")
+            self.lose(f"{function.__name__}()", "of code that is not followed")
             return UNKNOWN
         if function is len:
-            self.operate(call.args, ("__len__",))
+            self.length(joined(call.args))
             return UNKNOWN
-        owner_of_it: Any = getattr(function, "__self__", None)
-        if is_a(owner_of_it, _DRAWS) or _is_clock(function):
+        return self._of_built_in(function, getattr(function, "__self__", None), call)
+
+    def _of_built_in(self, function: Any, owner: Any, call: Call) -> Value:
+        """A built-in function, or a built-in method of an object."""
+        if is_a(owner, _DRAWS) or _is_clock(function):
             return self._another_each_time(function)
-        if is_a(owner_of_it, contextvars.ContextVar) and function.__name__ == "get":
+        if is_a(owner, contextvars.ContextVar) and function.__name__ == "get":
             defaults = tuple([one.objects[0] for one in call.args if one.objects])
-            return self._called_now(f"{owner_of_it.name}.get()", function, defaults)
-        if is_a(owner_of_it, (*CONTAINERS, np.ndarray, types.MappingProxyType)):
-            return self._of_container(owner_of_it, function.__name__, call)
+            return self._called_now(f"{owner.name}.get()", function, defaults)
+        if is_a(owner, (*CONTAINERS, np.ndarray, types.MappingProxyType)):
+            return self._of_container(owner, function.__name__, call)
         found = self._all_contents(call)
+        if function.__module__ in ("builtins", "_functools"):
+            self.operate([found], _ORDER)
+            objects = joined([found, *call.values]).objects
+            return Value(objects, has_parts=bool(objects))
         return Value(joined([found, self._unknown(function, call)]).objects, has_parts=True)
 
     def _of_container(self, container: Any, name: str, call: Call) -> Value:
@@ -288,7 +245,7 @@ class Calls(Contents):
 
     def _another_each_time(self, function: Any) -> Value:
         name = getattr(function, "__qualname__", "") or function.__name__
-        self._cannot_watch(f"{name}()", "which gives another value at each call")
+        self.lose(f"{name}()", "which gives another value at each call")
         return UNKNOWN
 
     def _get(self, owner: Value, name: str, default: Sequence[Value]) -> Value:
@@ -300,7 +257,7 @@ class Calls(Contents):
                 continue
             if class_attribute(type(one), name) is ABSENT and name not in own_attributes(one):
                 self._add_absence(one, name)
-                found.append(self._computed(one, name) if hasattr(one, name) else UNKNOWN)
+                found.append(self._computed(one, name))
             else:
                 found.append(self._attribute(one, name))
         return joined(found)
@@ -349,21 +306,25 @@ class Calls(Contents):
             rest = Value(tuple(objects), has_parts=True)
             for one in functions.values():
                 self._call(one, Call((rest,) * 3, {}))
+                self._call(one, Call((), {}))  # with its defaults
         return contents
 
-    def _closure(self, function: types.FunctionType, call: Call) -> None:
-        """A function of burn or of a package may call the functions that it closes over."""
+    def _closure(self, function: types.FunctionType, call: Call) -> Value:
+        """A function of a package may call those that it closes over, and give what they give."""
+        made = []
         for cell in function.__closure__ or ():
             held = CheckedVariable("", cell, "").value
             inside = held.values() if is_a(held, (dict, types.MappingProxyType)) else ()
             for one in (held, *list(inside)[:64]):
                 if is_a(one, _FUNCTIONS):
-                    self._call(one, call)
+                    made.append(self._call(one, call))
                 elif is_watched(one):
                     self._found(one)
         wrapped = vars(function).get("__wrapped__")
         if is_a(wrapped, types.FunctionType):
-            self._call(wrapped, call)
+            made.append(self._call(wrapped, call))
+        objects = joined(made).objects
+        return Value(objects, has_parts=bool(objects))
 
     # --- in the class below ---
 
@@ -388,6 +349,17 @@ def _is_called(value: Any) -> bool:
     return is_a(value, _FUNCTIONS) or is_watched(value) or _has_call(value)
 
 
+def _cached(function: Any) -> Value:
+    """The objects that ``functools.cache`` keeps for a function."""
+    if not is_a(function, functools._lru_cache_wrapper):
+        return UNKNOWN
+    held = [one for one in gc.get_referents(function) if is_a(one, dict)]
+    found = [one for values in held for one in values.values()]
+    links = [one for one in found if type(one).__name__ == "_lru_list_elem"]
+    found += [one for link in links for one in gc.get_referents(link)]
+    return Value(tuple(one for one in found if not is_a(one, SCALARS)))
+
+
 def _is_clock(function: Any) -> bool:
     """Whether a function of the standard library tells the time."""
     owner: Any = getattr(function, "__self__", None)
@@ -399,10 +371,6 @@ def _has_call(value: Any) -> bool:
     kind = value.kind if isinstance(value, Instance) else type(value)
     method = class_attribute(kind, "__call__")
     return is_a(method, types.FunctionType) and not is_of_packages(kind)
-
-
-def _type_of(one: Any) -> Any:
-    return one.kind if isinstance(one, Instance) else type(one)
 
 
 _SORTS: Final[tuple[tuple[Any, Callable[..., Value]], ...]] = (

@@ -16,6 +16,7 @@ __all__ = [
     "ABSENT",
     "MAX_COMPARED_BYTES",
     "Check",
+    "CheckedCache",
     "CheckedCall",
     "CheckedContents",
     "CheckedPath",
@@ -169,6 +170,17 @@ class CheckedPath(Check):
         code.unless(absent, self.name)
 
 
+class CheckedCache(CheckedPath):
+    """An item that the function may add: it is compared with what is there after the trace."""
+
+    def __init__(self, name: str, owner: Any, key: Any) -> None:
+        super().__init__(name, owner, key, ABSENT, is_item=True)
+
+    def is_unchanged(self) -> bool:
+        self.value = self.read()
+        return True
+
+
 class CheckedCall(Check):
     """What a function gives, such as a reference.
 
@@ -195,6 +207,10 @@ class CheckedCall(Check):
 
     def expression(self, code: Code) -> str:
         return f"{code.constant(self.read)}()"
+
+    def write(self, code: Code) -> None:
+        expected = code.shared(self.value, "k")
+        code.unless(f"{code.constant(is_equal)}({self.expression(code)}, {expected})", self.name)
 
 
 class CheckedContents(Check):
@@ -258,13 +274,15 @@ def is_equal(one: Any, other: Any) -> bool:
     """Whether a value is the one that it was: the same object, or an equal number or text."""
     if one is other:
         return True
-    if type(one) is tuple and type(other) is tuple:
+    if type(one) is types.MethodType and type(other) is types.MethodType:
+        return one.__self__ is other.__self__ and one.__func__ is other.__func__
+    if issubclass(type(one), tuple) and type(one) is type(other):
         return len(one) == len(other) and all(map(is_equal, one, other))
     return issubclass(type(other), _VALUES) and is_same(one, other)
 
 
 def _is_value(value: Any) -> bool:
-    if type(value) is tuple:
+    if issubclass(type(value), tuple):
         return all(map(_is_value, value))
     return issubclass(type(value), _VALUES)
 

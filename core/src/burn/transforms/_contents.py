@@ -5,14 +5,16 @@ from __future__ import annotations
 import array
 import collections
 import itertools
+import operator
+import os
 import types
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import ItemsView, Iterator, KeysView, Sequence, ValuesView
 from typing import Any, Final
 
 import numpy as np
 
 from burn.transforms._arguments import is_tensor
-from burn.transforms._checks import MAX_COMPARED_BYTES, CheckedContents
+from burn.transforms._checks import MAX_COMPARED_BYTES, CheckedCall, CheckedContents
 from burn.transforms._paths import Paths
 from burn.transforms._user_objects import (
     CONTAINERS,
@@ -53,6 +55,18 @@ _WITHOUT_ITEMS: Final = (*SCALARS, type, types.ModuleType, types.FunctionType, t
 _MEMORY: Final = (bytearray, array.array, memoryview)
 """Classes of the standard library that hold numbers."""
 
+_OF_LIBRARY: Final = (
+    collections.UserDict,
+    collections.UserList,
+    collections.ChainMap,
+    types.MappingProxyType,
+    type(os.environ),
+    KeysView,
+    ValuesView,
+    ItemsView,
+)
+"""Classes of the standard library that hold objects in memory, and give the same ones each time."""
+
 _RECORDS: Final = (types.SimpleNamespace, collections.UserDict, collections.UserList)
 """Classes of the standard library whose objects have attributes of the user."""
 
@@ -66,15 +80,35 @@ class Contents(Paths):
         return Value(joined([owner, inside]).objects, has_parts=True) if owner.has_parts else inside
 
     def truth(self, value: Value) -> None:
-        """Whether objects are true: containers are by their items, objects by two methods."""
+        """Whether objects are true: containers are by their length, objects by two methods."""
         for one in value.objects:
-            if not is_watched(one):
+            if is_a(one, np.ndarray):
                 self._contents(one)
-        self.operate([value], ("__bool__", "__len__"))
+            elif _is_container(one):
+                self._compare_call(f"whether {self._name(one)} is empty", operator.not_, one)
+        self._of_methods([value], ("__bool__", "__len__"))
+
+    def length(self, value: Value) -> None:
+        """The length of containers and of objects with a method for it."""
+        for one in value.objects:
+            if _is_container(one):
+                self._compare_call(f"the length of {self._name(one)}", len, one)
+        self._of_methods([value], ("__len__",))
+
+    def _compare_call(self, name: str, function: Any, owner: Any) -> None:
+        if not is_a(owner, (tuple, frozenset)) and id(owner) not in self._compared:
+            check = CheckedCall(name, function, (owner,))
+            self._add((id(owner), function.__name__), check, name)
 
     def operate(self, values: Sequence[Value], names: Sequence[str]) -> Value:
         """An operator takes all items of containers, and calls methods of classes."""
-        found = [self.contents(value) for value in values]
+        found = [*map(self.contents, values), self._of_methods(values, names)]
+        objects = joined(found).objects
+        return Value(objects, has_parts=bool(objects))
+
+    def _of_methods(self, values: Sequence[Value], names: Sequence[str]) -> Value:
+        """What methods of these names give, where classes have them."""
+        found = []
         for value in values:
             others = tuple([other for other in values if other is not value])
             for one in value.objects:
@@ -83,8 +117,7 @@ class Contents(Paths):
                     function = class_attribute(kind, name)
                     if is_a(function, types.FunctionType) and is_followed(function, self._package):
                         found.append(self._call(function, Call((known(one), *others), {})))
-        objects = joined(found).objects
-        return Value(objects, has_parts=bool(objects))
+        return joined(found)
 
     def use(self, value: Value) -> Value:
         """Everything that objects hold, which code that is not followed may read."""
@@ -95,7 +128,7 @@ class Contents(Paths):
             if id(one) in found:
                 continue
             if len(found) > _MAX_HELD:
-                self._cannot_watch(self._name(value.objects[0]), "with all that it holds")
+                self.lose(self._name(value.objects[0]), "with all that it holds")
                 break
             found[id(one)] = one
             waiting += self._held(one)
@@ -135,7 +168,7 @@ class Contents(Paths):
         if is_watched(owner):
             return Value(children_of(owner))
         if is_a(owner, Iterator):
-            self._cannot_watch(self._name(owner), "an iterator that was made before")
+            self.lose(self._name(owner), "an iterator that was made before")
             return UNKNOWN
         return self._of_collection(owner, type(owner))
 
@@ -144,7 +177,7 @@ class Contents(Paths):
             found = self._iterated(owner, kind)
             if found.objects or not is_a(owner, CONTAINERS):
                 return found
-        if not is_a(owner, (*CONTAINERS, Collection)) or is_burn(kind):
+        if not _is_container(owner):
             return UNKNOWN
         if not is_a(owner, (tuple, frozenset)):
             self._compare_contents(owner)
@@ -152,7 +185,7 @@ class Contents(Paths):
 
     def _numbers(self, owner: Any) -> Value:
         if getattr(owner, "nbytes", 0) > MAX_COMPARED_BYTES:
-            self._cannot_watch(self._name(owner), "a large array, of which a part is compared")
+            self.lose(self._name(owner), "a large array, of which a part is compared")
         self._compare_contents(owner)
         return UNKNOWN
 
@@ -181,10 +214,12 @@ class Contents(Paths):
         found = [one for one in itertools.islice(items, _MAX_ITEMS) if one is not owner]
         held = [one for one in found if not is_a(one, SCALARS)] or found[:64]
         if len(owner) > _MAX_ITEMS and len(held) > 64:
-            self._cannot_watch(
-                self._name(owner), f"whose items beyond {_MAX_ITEMS} are not followed"
-            )
+            self.lose(self._name(owner), f"whose items beyond {_MAX_ITEMS} are not followed")
         self.objects += held
         for index, one in enumerate(held):
             self._names.setdefault(id(one), f"{self._name(owner)}[{index}]")
         return Value(tuple(held))
+
+
+def _is_container(value: Any) -> bool:
+    return is_a(value, (*CONTAINERS, *_OF_LIBRARY)) and not is_burn(type(value))

@@ -71,7 +71,8 @@ class Instructions(Stack):
             for name in ("__enter__", "__aenter__", "__exit__", "__aexit__")
         ]
         self._push(UNKNOWN)
-        self._push(joined(found[:2]))
+        inside = self._reader.contents(manager) if manager.has_parts else UNKNOWN
+        self._push(joined([*found[:2], inside]))
 
     def _yield(self, _: dis.Instruction) -> None:
         self._yielded.append(self._pop())
@@ -176,7 +177,7 @@ class Instructions(Stack):
     # Calls.
 
     def _keyword_names(self, one: dis.Instruction) -> None:
-        self._keywords = one.argval if isinstance(one.argval, tuple) else ()
+        self._keywords = self._code.co_consts[one.arg or 0]
 
     def _call(self, one: dis.Instruction) -> None:
         names: tuple[str, ...] = self._keywords
@@ -235,6 +236,20 @@ class Instructions(Stack):
     def _store_away(self, one: dis.Instruction) -> None:
         """A value is stored where nothing follows it."""
         self._adjust(dis.stack_effect(one.opcode, one.arg))
+
+    def _give_unknown(self, one: dis.Instruction) -> None:
+        """A truth value, a slice, an exception, a class: nothing of what it is made of."""
+        effect = dis.stack_effect(one.opcode, one.arg)
+        self._take(1 - effect)
+        self._push(UNKNOWN)
+
+    def _format(self, one: dis.Instruction) -> None:
+        """A text of an object, perhaps by a format above it."""
+        effect = dis.stack_effect(one.opcode, one.arg)
+        for value in self._take(1 - effect):
+            self._reader.contents(value)
+            self._reader.operate([value], ("__format__", "__str__", "__repr__"))
+        self._push(UNKNOWN)
 
     def _nothing(self, _: dis.Instruction) -> None:
         """The values on the stack stay what they are."""
@@ -317,11 +332,14 @@ _TABLE: Final[dict[str, Callable[[Instructions, dis.Instruction], None]]] = {
     "RETURN_GENERATOR": Instructions._push_unknown,
     "MAKE_FUNCTION": Instructions._make_function,
     "SET_FUNCTION_ATTRIBUTE": Instructions._set_function_attribute,
+    "IS_OP CHECK_EXC_MATCH BUILD_SLICE": Instructions._give_unknown,
+    "FORMAT_VALUE FORMAT_SIMPLE FORMAT_WITH_SPEC": Instructions._format,
     "KW_NAMES": Instructions._keyword_names,
     "CALL CALL_KW": Instructions._call,
     "CALL_FUNCTION_EX": Instructions._call_with,
     "STORE_GLOBAL STORE_NAME POP_TOP DELETE_ATTR DELETE_SUBSCR "
-    "END_FOR POP_ITER END_SEND": Instructions._store_away,
+    "END_FOR POP_ITER END_SEND RAISE_VARARGS LOAD_ASSERTION_ERROR PUSH_EXC_INFO LOAD_BUILD_CLASS "
+    "MATCH_SEQUENCE MATCH_MAPPING": Instructions._store_away,
     "RESUME NOP PRECALL CACHE COPY_FREE_VARS MAKE_CELL LIST_TO_TUPLE CALL_INTRINSIC_1 "
     "SETUP_ANNOTATIONS NOT_TAKEN": Instructions._nothing,
 }

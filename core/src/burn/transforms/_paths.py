@@ -12,7 +12,14 @@ from typing import Any, Final
 import numpy as np
 
 from burn.transforms._arguments import is_tensor
-from burn.transforms._checks import ABSENT, Check, CheckedPath, CheckedVariable
+from burn.transforms._checks import (
+    ABSENT,
+    Check,
+    CheckedCache,
+    CheckedPath,
+    CheckedVariable,
+    is_equal,
+)
 from burn.transforms._constants import is_record
 from burn.transforms._user_objects import (
     CONTAINERS,
@@ -169,14 +176,11 @@ class Paths:
             return self._of_classes(owner.instance, owner.classes(), name)
         if isinstance(owner, ABSTRACT) or is_tensor(owner):
             return UNKNOWN
-        if type(owner) in _PLAIN or is_a(owner, SCALARS):
+        if type(owner) in _PLAIN or type(owner) in SCALARS or is_a(owner, np.generic):
             value = getattr(owner, name, ABSENT)
             return UNKNOWN if value is ABSENT else known(value)
         if is_a(owner, types.ModuleType):
-            value = getattr(owner, name, ABSENT)
-            if value is not ABSENT and is_of_packages(owner):
-                return known(value)
-            return self._of_path(owner, name, value)
+            return self._of_module(owner, name)
         if is_a(owner, type):
             return self._of_type(owner, name)
         return self._of_instance(owner, name)
@@ -197,6 +201,15 @@ class Paths:
                 return self._method(found.__func__, kind)
             return known(getattr(kind, name, None))
         return UNKNOWN
+
+    def _of_module(self, module: types.ModuleType, name: str) -> Value:
+        try:
+            value = getattr(module, name, ABSENT)
+        except Exception:  # noqa: BLE001 — of what is imported at the first use of the attribute
+            return UNKNOWN
+        if value is not ABSENT and is_of_packages(module):
+            return known(value)
+        return self._of_path(module, name, value)
 
     def _of_type(self, owner: Any, name: str) -> Value:
         try:
@@ -248,6 +261,10 @@ class Paths:
 
     def _of_descriptor(self, owner: Any, name: str, of_class: Any) -> Value:
         """An attribute that an object in the class gives."""
+        if is_a(of_class, functools.cached_property):  # of which nothing is there yet
+            path = f"{self._name(owner)}.{name}"
+            self._add((id(owner), name), CheckedCache(path, own_attributes(owner), name), path)
+            return self._call(of_class.func, Call((known(owner),), {}))
         if is_a(of_class, functools.partialmethod):
             keywords = {key: known(one) for key, one in of_class.keywords.items()}
             args = (self._method(of_class.func, owner), *map(known, of_class.args))
@@ -288,8 +305,8 @@ class Paths:
             return known(value)
         if is_burn(type(owner)) and not is_a(value, SCALARS):
             return known(value)
-        if again is not value and not is_a(value, SCALARS):
-            self._cannot_watch(f"{self._name(owner)}.{name}", "which code computes anew")
+        if not is_equal(again, value):
+            self.lose(f"{self._name(owner)}.{name}", "which code computes anew")
             return UNKNOWN
         return self._of_path(owner, name, value)
 
@@ -337,21 +354,23 @@ class Paths:
             return UNKNOWN
         if function is ABSENT or is_a(owner, np.ndarray):
             return self._contents(owner)
+        if is_a(owner, dict) and not dict.__contains__(owner, key):  # a read might add it
+            return self._contents(owner)
         try:
             value, again = owner[key], owner[key]
         except Exception:  # noqa: BLE001 — of whatever class it is
             return self._contents(owner)
         if is_a(owner, tuple) or is_watched(owner) or id(owner) in self._compared:
             return self._found(value)
-        if again is not value and not is_a(value, SCALARS):
+        if not is_equal(again, value):
             return self._contents(owner)
         path = f"{self._name(owner)}[{key!r}]"
         check = CheckedPath(path, owner, key, value, is_item=True)
         self._add((id(owner), "item", key), check, path)
         return self._found(value)
 
-    def _cannot_watch(self, path: str, why: str) -> None:
-        """Say once that a later value is not seen."""
+    def lose(self, path: str, why: str) -> None:
+        """Say once that a later value of something is not seen."""
         if path in self._lost:
             return
         self._lost.add(path)

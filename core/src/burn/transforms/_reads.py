@@ -106,6 +106,7 @@ class Reads(Calls):
             code,
             tuple(map(_identity, variables.values())),
             *call.identity(),
+            tuple([(name, identity_of(one)) for name, one in defaults.items()]),
         )
         if key in self._followed:
             return self._followed[key]
@@ -113,7 +114,7 @@ class Reads(Calls):
         if self._running.count(running) > 1:  # a recursion that meets no other objects
             return UNKNOWN
         if self._depth >= _MAX_DEPTH or len(self._followed) >= _MAX_CALLS:
-            self._cannot_watch(around[1], "in many calls, of which not all are looked at")
+            self.lose(around[1], "in many calls, of which not all are looked at")
             return UNKNOWN
         self._followed[key] = UNKNOWN  # of a call in itself
         self._kept.append((variables, call))

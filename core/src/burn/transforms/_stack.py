@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import dis
+import functools
 import importlib.util
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from burn.transforms.code_values import (
@@ -24,7 +25,6 @@ from burn.transforms.code_values import (
     either,
     identity_of,
     is_a,
-    joined,
     known,
 )
 
@@ -191,18 +191,15 @@ class Stack:
 
     def _make_function(self, one: dis.Instruction) -> None:
         code = self._pop()
-        closure: Value = UNKNOWN
-        defaults: list[Value] = []
-        if one.opname == "MAKE_FUNCTION" and one.arg and not _HAS_FUNCTION_ATTRIBUTES:
-            if one.arg & 0x08:
-                closure = self._pop()
-            defaults = self._take((one.arg & 7).bit_count())
+        flags = 0 if _HAS_FUNCTION_ATTRIBUTES else one.arg or 0
+        closure = self._pop() if flags & 0x08 else UNKNOWN
+        defaults = self._take((flags & 7).bit_count())[: (flags & 3).bit_count()]
         for found in code.objects:
             if isinstance(found, types.CodeType):
                 variables = self._nested_variables(found, closure)
-                parts = joined(defaults)
-                nested = self._once(one, lambda: Nested(found, variables, parts))  # noqa: B023 — called at once
-                nested.variables = variables
+                around = self._globals, self._name
+                nested = self._once(one, functools.partial(Nested, found, variables, around))
+                self._give_defaults(nested, flags, defaults)
                 self._push(known(nested))
                 return
         self._push(UNKNOWN)
@@ -216,10 +213,18 @@ class Stack:
             self._cells[name] = Variable(self._stored, name)
         return self._cells[name]
 
-    def _set_function_attribute(self, _: dis.Instruction) -> None:
-        function = self._pop()
-        self._pop()
+    def _set_function_attribute(self, one: dis.Instruction) -> None:
+        function, value = self._pop(), self._pop()
+        for found in function.objects:
+            if isinstance(found, Nested):
+                self._give_defaults(found, one.arg or 0, [value, value])
         self._push(function)
+
+    def _give_defaults(self, function: Nested, flags: int, values: Sequence[Value]) -> None:
+        if flags & 1:
+            function.add_defaults(values[0])
+        if flags & 2:
+            function.add_named_defaults(values[-1])
 
 
 _HAS_METHOD_BIT: Final = sys.version_info >= (3, 12)  # ``LOAD_METHOD`` may be a name all the same

@@ -50,6 +50,9 @@ CONTAINERS: Final = (list, tuple, dict, set, frozenset, collections.deque)
 PACKAGES: Final = frozenset({"burn", *sys.stdlib_module_names})
 
 
+_KIT: Final = "burn.testing"
+
+
 def class_attribute(kind: type, name: str) -> Any:
     """An attribute of a class as it stands there."""
     for one in kind.__mro__:
@@ -92,18 +95,21 @@ def is_followed(function: types.FunctionType, package: str) -> bool:
     """Whether the code of a function is the user's, or of the package that is compiled."""
     if not is_installed(function.__code__.co_filename) and not _is_of_plugin(function.__module__):
         return True
-    return bool(package) and _package(function.__module__) == package
+    if not package or _package(function.__module__) != package:
+        return False
+    # `functools.wraps` gives functions of the standard library the names of the user's.
+    return package == _KIT or is_of_user(function.__code__.co_filename)
 
 
 def _package(module: str | None) -> str:
     names = (module or "").split(".")
     if names[:2] == ["burn", "testing"]:
-        return "burn.testing"
+        return _KIT
     return "" if names[0] in PACKAGES else names[0]
 
 
 def is_burn(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] == "burn"
+    return str(kind.__module__).partition(".")[0] == "burn"
 
 
 def _is_of_plugin(module: str | None) -> bool:

@@ -191,11 +191,20 @@ class _Walk(Instructions):
     def _step(self, one: dis.Instruction) -> None:
         handler = HANDLERS.get(one.opname)
         if handler is not None:
-            handler(self, one)
+            before = list(self._stack)
+            try:
+                handler(self, one)
+            except Exception as error:  # noqa: BLE001 — of objects that the function may never ask
+                self._reader.lose(
+                    f"what {self._name} reads by {one.opname} {one.argrepr}",
+                    f"and looking at it raises {type(error).__name__}",
+                )
+                self._stack = before
+                self._adjust(dis.stack_effect(one.opcode, one.arg))
             return
         effect = dis.stack_effect(one.opcode, one.arg)
-        for value in self._stack[-2:]:
-            self._reader.use(value)
+        for value in self._stack[effect - 1 :] if effect < 0 else ():
+            self._reader.contents(value)
         self._adjust(effect)
         if effect < 0 and self._stack:  # what an operation on several values gives
             self._stack[-1] = UNKNOWN

@@ -121,12 +121,41 @@ class Partial(NamedTuple):
 
 
 class Nested:
-    """A function that the code makes: a lambda, a comprehension, or one with a name."""
+    """A function that the code makes: a lambda, a comprehension, or one with a name.
 
-    def __init__(self, code: types.CodeType, variables: Mapping[str, Any], parts: Value) -> None:
+    Parameters
+    ----------
+    code : code
+        The code.
+    variables : dict of str to cell or Variable
+        The variables around it.
+    around : (dict, str)
+        The global variables, and the name of the function around it.
+    """
+
+    def __init__(
+        self,
+        code: types.CodeType,
+        variables: Mapping[str, Any],
+        around: tuple[dict[str, Any], str],
+    ) -> None:
         self.code = code
         self.variables = variables
-        self.parts = parts
+        self.around = around
+        self.defaults: dict[str, Value] = {}
+
+    def add_defaults(self, value: Value) -> None:
+        """Let the last positional parameters have defaults."""
+        names = self.code.co_varnames[: self.code.co_argcount]
+        for one in value.objects:
+            items = one.items if isinstance(one, Parts) else map(known, one)
+            given = list(items)
+            self.defaults |= dict(zip(names[len(names) - len(given) :], given, strict=False))
+
+    def add_named_defaults(self, value: Value) -> None:
+        """Let parameters that are keywords alone have defaults."""
+        for one in value.objects:
+            self.defaults |= named_parts(one)
 
 
 class Variable:
@@ -203,6 +232,9 @@ class Reader(Protocol):
     def use(self, value: Value) -> Value:
         """Everything that objects hold; the result may be any of it."""
 
+    def lose(self, path: str, why: str) -> None:
+        """Something is read that cannot be compared: a warning says so once."""
+
     def operate(self, values: Sequence[Value], names: Sequence[str]) -> Value:
         """An operator, for which classes have methods of these names."""
 
@@ -247,9 +279,9 @@ def identity_of(value: Value) -> tuple[Any, ...]:
 
 
 def _size(one: Any) -> int:
-    if isinstance(one, Parts):
+    if is_a(one, Parts):
         return len(one.items) + sum([len(item.objects) for item in one.named.values()])
-    if isinstance(one, Instance):
+    if is_a(one, Instance):
         return sum([1 + len(item.objects) for item in one.attributes.values()])
     return 0
 
