@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import contextvars
 import copy
 import dataclasses
@@ -137,7 +138,44 @@ of_number("list that is made", lambda one, x: x * max([y.value for y in [one] if
 of_number("generator", lambda one, x: x * next(y.value for y in [one, one]))
 of_number("key of a dict", lambda one, x: x * max([k.value for k in {one: 1.0}]))
 of_number("append", lambda one, x: x * appended(one)[-1].value)
+of_number("keyword", lambda one, x: scaled(x, by=one))
+of_number("keyword of a class", lambda one, x: x * Holder(inner=one).twice())
+of_number("default of a nested function", lambda one, x: x * default_of(one))
+of_number("context manager of a generator", lambda one, x: x * held(one))
+of_number(
+    "comprehension of globals", lambda one, x: sum([y * OFFSETS["x"] * one.value for y in [x]])
+)
+of_number("attributes that are set", lambda one, x: x * Namespace(value=one).value.value)
 of_number("nested call", lambda one, x: recursive(one, x))
+
+
+OFFSETS = {"x": 1.0}
+
+
+def scaled(x: Any, factor: float = 1.0, by: Any = None) -> Any:
+    return x * factor * by.value
+
+
+def default_of(one: Any) -> float:
+    def value(other: Any = one) -> float:
+        return other.value
+
+    return value()
+
+
+@contextlib.contextmanager
+def holding(one: Any) -> Any:
+    yield one
+
+
+def held(one: Any) -> float:
+    with holding(one) as other:
+        return other.value
+
+
+class Namespace:
+    def __init__(self, **given: Any) -> None:
+        self.__dict__.update(given)
 
 
 def matched(one: Any) -> float:
@@ -413,6 +451,90 @@ def cached_property() -> Case:
 
 
 @case
+def functions_of_a_loop_with_defaults() -> Case:
+    given = layers(3)
+    functions = [lambda x, one=one: x * one.factor for one in given]
+
+    def function(x: Any) -> Any:
+        for one in functions:
+            x = one(x)
+        return x
+
+    return function, put(given[2], "factor", 5.0)
+
+
+@case
+def global_variables_of_a_nested_function() -> Case:
+    OFFSETS["x"] = 1.0
+    return (lambda x: sum([y * OFFSETS["x"] for y in [x, x]])), put(OFFSETS, "x", 5.0)
+
+
+@case
+def object_that_wraps_a_function() -> Case:
+    class Scaled:
+        def __init__(self, function: Any) -> None:
+            functools.update_wrapper(self, function)
+            self.function, self.rate = function, 2.0
+
+        def __call__(self, x: Any) -> Any:
+            return self.function(x) * self.rate
+
+    one = Scaled(lambda x: x + 1.0)
+    return (lambda x: one(x)), put(one, "rate", 5.0)
+
+
+@case
+def single_object_of_a_class() -> Case:
+    class Options:
+        only: Any = None
+        rate = 2.0
+
+        def __new__(cls) -> Any:
+            cls.only = cls.only or super().__new__(cls)
+            return cls.only
+
+    Options()
+    return (lambda x: x * Options().rate), lambda: setattr(Options(), "rate", 5.0)
+
+
+@case
+def object_that_a_cache_keeps() -> Case:
+    @functools.cache
+    def options() -> Any:
+        return SimpleNamespace(rate=2.0)
+
+    options()
+    return (lambda x: x * options().rate), lambda: setattr(options(), "rate", 5.0)
+
+
+@case
+def class_of_an_object() -> Case:
+    class First:
+        def rate(self) -> float:
+            return 2.0
+
+    class Second(First):
+        def rate(self) -> float:
+            return 5.0
+
+    one = First()
+    return (lambda x: x * one.rate()), put(one, "__class__", Second)
+
+
+@case
+def method_that_a_class_inherits() -> Case:
+    class Base:
+        def rate(self) -> float:
+            return 2.0
+
+    class Own(Base):
+        pass
+
+    one = Own()
+    return (lambda x: x * one.rate()), put(Own, "rate", lambda self: 5.0)
+
+
+@case
 def environment() -> Case:
     os.environ["BURN_TEST_RATE"] = "2"
     return (lambda x: x * float(os.environ["BURN_TEST_RATE"])), put(
@@ -655,6 +777,55 @@ def test_what_is_another_at_each_call_is_warned_about_by_name(name, read):
 
 def draw(read: Callable[[], float]) -> Callable[[Any], Any]:
     return lambda x: x * read()
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda one, x: x * 2.0 if one.epoch in one.window else x,
+        lambda one, x: x * one.table[0] if one.augments else x,
+        lambda one, x: x * one.missing["key"] if one.augments else x,
+        lambda one, x: x * getattr(one.options, "momentum", 0.0) if one.augments else x,
+    ],
+)
+def test_branches_that_are_not_taken_cost_nothing_and_run_nothing(read):
+    class Options(dict):  # type: ignore[type-arg]
+        __getattr__ = dict.__getitem__
+
+    class Own:
+        augments, epoch, window = False, -1, range(10**12)
+
+        def __init__(self) -> None:
+            self.missing: Any = collections.defaultdict(list)
+            self.options = Options(rate=2.0)
+
+        @functools.cached_property
+        def table(self) -> list[float]:
+            raise AssertionError("it is computed")
+
+    one = Own()
+    assert values(burn.compile(lambda x: read(one, x))(X)) == values(X)
+    assert not one.missing
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda one, x: x * 2.0 if one.history else x,
+        lambda one, x: x * 2.0 if one is not None else x,
+        lambda one, x: x * max(one.layers, key=lambda layer: layer.factor).factor,
+        lambda one, x: x * functools.reduce(operator.mul, [y.factor for y in one.layers]),
+    ],
+)
+def test_what_only_lies_beside_what_is_read_makes_no_program(read):
+    one = SimpleNamespace(history=[0.0], steps=0, layers=layers(2))
+    compiled = burn.compile(lambda x: read(one, x))
+    for step in range(4):
+        compiled(X)
+        one.history.append(float(step))
+        one.steps += 1
+        one.layers[0].calls = step
+    assert compiled.programs == 1
 
 
 def test_a_recursion_that_makes_containers_is_followed_without_a_warning():

@@ -6,9 +6,11 @@ import contextvars
 import datetime as dt
 import functools
 import gc
+import importlib
 import operator
 import os
 import random
+import sys
 import types
 import weakref
 from collections.abc import Callable, Sequence
@@ -49,6 +51,7 @@ from burn.transforms.code_values import (
     is_a,
     joined,
     known,
+    named_parts,
 )
 
 __all__ = ["Calls"]
@@ -139,6 +142,8 @@ class Calls(Making):
     def _call_function(self, function: types.FunctionType, call: Call) -> Value:
         if function in _LIKE:
             return self._call(_LIKE[function], call)
+        if function is importlib.import_module and call.args:
+            return self._imported(call.args[0])
         if is_followed(function, self._package):
             return self._follow(function, call)
         if (function.__module__ or "").partition(".")[0] in _TELLS_NOTHING:
@@ -194,6 +199,9 @@ class Calls(Making):
         if method.name in ("extend", "extendleft", "update", "union"):
             for value in call.args:
                 self.add(parts, self.contents(value))
+                for one in value.objects:
+                    method.parts.named |= named_parts(one)
+            method.parts.named |= call.keywords
         elif method.name in _CHANGES or method.name == "setdefault":
             for value in call.args:
                 self.add(parts, value)
@@ -207,6 +215,13 @@ class Calls(Making):
             if len(names) == 1 and is_a(names[0], str):
                 return self._get(owner, names[0], call.args[2:])
             return joined([self.use(owner), *[self._vars(one) for one in owner.objects]])
+        if function is setattr and len(call.args) == 3:
+            owner, name, value = call.args
+            for one in name.objects:
+                self.store(owner, str(one), value)
+            return UNKNOWN
+        if function is __import__ and call.args:
+            return self._imported(call.args[0])
         if function is vars and call.args:
             return joined([self._vars(one) for one in call.args[0].objects])
         if function in _LOOKS_AT_NOTHING:
@@ -242,6 +257,10 @@ class Calls(Making):
         if name in ("get", "__getitem__", "setdefault") and call.args:
             return joined([self.item(known(container), call.args[0]), *call.args[1:]])
         return Value(self._contents(container).objects, has_parts=True)
+
+    def _imported(self, name: Value) -> Value:
+        modules = [sys.modules.get(str(one)) for one in name.objects]
+        return Value(tuple(one for one in modules if one is not None))
 
     def _another_each_time(self, function: Any) -> Value:
         name = getattr(function, "__qualname__", "") or function.__name__

@@ -83,7 +83,7 @@ class Check:
     def _compare(self, code: Code, found: str) -> None:
         expected = code.shared(self.value, "k")
         condition = f"{found} is {expected}"
-        if _is_value(self.value):
+        if _is_value(self.value) or issubclass(type(self.value), types.MethodType):
             condition += f" or {code.constant(is_equal)}({found}, {expected})"
         code.unless(condition, self.name)
 
@@ -177,8 +177,9 @@ class CheckedCache(CheckedPath):
         super().__init__(name, owner, key, ABSENT, is_item=True)
 
     def is_unchanged(self) -> bool:
+        """Whether nothing was added, or a number: what an object holds a later trace knows."""
         self.value = self.read()
-        return True
+        return self.value is ABSENT or self.is_value
 
 
 class CheckedCall(Check):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import collections
+import enum
 import itertools
 import operator
 import os
@@ -116,6 +117,7 @@ class Contents(Paths):
                 for name in names:
                     function = class_attribute(kind, name)
                     if is_a(function, types.FunctionType) and is_followed(function, self._package):
+                        self._check_class(kind, name)
                         found.append(self._call(function, Call((known(one), *others), {})))
         return joined(found)
 
@@ -161,6 +163,8 @@ class Contents(Paths):
             return joined([*owner.items, *owner.named.values()])
         if isinstance(owner, Instance):
             return self._iterated(owner, owner.kind)
+        if is_a(owner, type) and issubclass(owner, enum.Enum):
+            return Value(tuple(owner))
         if isinstance(owner, ABSTRACT) or is_a(owner, _WITHOUT_ITEMS) or is_tensor(owner):
             return UNKNOWN
         if is_a(owner, (np.ndarray, *_MEMORY)):

@@ -46,6 +46,7 @@ from burn.transforms.code_values import (
     is_a,
     joined,
     known,
+    named_parts,
 )
 
 __all__ = ["Paths"]
@@ -124,7 +125,12 @@ class Paths:
     def store(self, owner: Value, name: str, value: Value) -> None:
         """An attribute of an object is set: of those that the code makes it is noted."""
         for one in owner.objects:
-            if isinstance(one, Instance):
+            if isinstance(one, Instance) and name == "__dict__":
+                for found in value.objects:
+                    for key, item in named_parts(found).items():
+                        self.store(known(one), key, item)
+                    self._contents(found)
+            elif isinstance(one, Instance):
                 before = one.attributes.get(name, UNKNOWN)
                 one.attributes[name] = either(before, value)
                 self.changes += len(one.attributes[name].objects) != len(before.objects)
@@ -169,6 +175,8 @@ class Paths:
         if isinstance(owner, Parts):
             return known(PartsMethod(owner, name))
         if isinstance(owner, Instance):
+            if name == "__dict__":
+                return known(owner.as_parts())
             if name in owner.attributes:
                 return owner.attributes[name]
             return self._of_classes(owner, owner.kind.__mro__, name)
@@ -176,7 +184,8 @@ class Paths:
             return self._of_classes(owner.instance, owner.classes(), name)
         if isinstance(owner, ABSTRACT) or is_tensor(owner):
             return UNKNOWN
-        if type(owner) in _PLAIN or type(owner) in SCALARS or is_a(owner, np.generic):
+        is_plain = type(owner) in _PLAIN and name not in own_attributes(owner)
+        if is_plain or type(owner) in SCALARS or is_a(owner, np.generic):
             value = getattr(owner, name, ABSENT)
             return UNKNOWN if value is ABSENT else known(value)
         if is_a(owner, types.ModuleType):
@@ -218,22 +227,18 @@ class Paths:
             return UNKNOWN
         raw = class_attribute(owner, name)
         if is_a(raw, (types.FunctionType, staticmethod, classmethod)):
-            kind = next(one for one in owner.__mro__ if name in vars(one))
-            self._check_class(kind, name)
+            self._check_class(owner, name)
             return known(value)
         if raw is ABSENT and is_a(value, (types.MethodType, types.BuiltinMethodType)):
             return known(value)
         return self._of_path(owner, name, value)
 
     def _check_class(self, kind: type, name: str) -> None:
-        """Compare what a class of the user has under a name."""
+        """Compare what a class of the user has under a name, or inherits."""
         if not is_of_packages(kind):
             path = f"{kind.__name__}.{name}"
-            self._add(
-                (id(kind), "class", name),
-                CheckedPath(path, vars(kind), name, vars(kind)[name], is_item=True),
-                path,
-            )
+            check = CheckedPath(path, kind, name, getattr(kind, name))
+            self._add((id(kind), "class", name), check, path)
 
     def _of_instance(self, owner: Any, name: str) -> Value:
         own = own_attributes(owner)
@@ -250,17 +255,19 @@ class Paths:
         if is_a(of_class, property):
             function = of_class.fget
             if is_a(function, types.FunctionType) and is_followed(function, self._package):
-                self._check_class(kind, name)
+                self._check_class(type(owner), name)
                 return self._call(function, Call((known(owner),), {}))
             return self._evaluated(owner, name)
         if is_a(of_class, types.FunctionType):
-            return self._of_method(owner, kind, name)
+            return self._of_method(owner, of_class, name)
         if not hasattr(type(of_class), "__get__"):
             return self._of_path(owner, name, of_class)
         return self._of_descriptor(owner, name, of_class)
 
     def _of_descriptor(self, owner: Any, name: str, of_class: Any) -> Value:
         """An attribute that an object in the class gives."""
+        if is_a(of_class, (classmethod, staticmethod)):
+            self._check_class(type(owner), name)
         if is_a(of_class, functools.cached_property):  # of which nothing is there yet
             path = f"{self._name(owner)}.{name}"
             self._add((id(owner), name), CheckedCache(path, own_attributes(owner), name), path)
@@ -273,11 +280,13 @@ class Paths:
             return known(getattr(owner, name))
         return self._evaluated(owner, name)
 
-    def _of_method(self, owner: Any, kind: type, name: str) -> Value:
-        """A method of a class, which an attribute of the object may replace later."""
-        function = vars(kind)[name]
+    def _of_method(self, owner: Any, function: types.FunctionType, name: str) -> Value:
+        """A method of a class, which another class or an attribute of the object may replace."""
         if is_followed(function, self._package):
-            self._check_class(kind, name)
+            self._check_class(type(owner), name)
+            class_path = f"the class of {self._name(owner)}"
+            check = CheckedPath(class_path, owner, "__class__", type(owner))
+            self._add((id(owner), "__class__"), check, class_path)
             if not is_watched(owner) and hasattr(owner, "__dict__"):
                 path = f"{self._name(owner)}.{name}"
                 absence = CheckedPath(path, own_attributes(owner), name, ABSENT, is_item=True)

@@ -84,6 +84,10 @@ class Reads(Calls):
         code = function.__code__
         name = f"the code of {function.__qualname__}"
         self._add((id(function), "code"), CheckedPath(name, function, "__code__", code), name)
+        if function.__defaults__:
+            name, given = f"the defaults of {function.__qualname__}", function.__defaults__
+            check = CheckedPath(name, function, "__defaults__", given)
+            self._add((id(function), "defaults"), check, name)
         names = code.co_freevars
         variables = dict(zip(names, function.__closure__ or (), strict=True))
         positional = code.co_varnames[: code.co_argcount]

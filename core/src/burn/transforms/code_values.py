@@ -97,6 +97,12 @@ class Instance:
     def __init__(self, kind: type) -> None:
         self.kind = kind
         self.attributes: dict[str, Value] = {}
+        self._parts = Parts(())
+        self._parts.named = self.attributes
+
+    def as_parts(self) -> Parts:
+        """Its ``__dict__``: an item that is added there is an attribute."""
+        return self._parts
 
 
 class Super:
