@@ -132,7 +132,15 @@ def test_its_products_are_right(device, monkeypatch, transposed):
     assert list(launcher.clblast._is_faster.values()) == [True]
 
 
-def test_threads_measure_in_turn(device, library):
+def test_one_thread_measures_for_all(device, library, monkeypatch):
+    measured = []
+    measure = ClBlast._measured
+
+    def measure_and_note(*arguments):
+        measured.append(measure(*arguments))
+        return measured[-1]
+
+    monkeypatch.setattr(ClBlast, "_measured", measure_and_note)
     (x, _), (y, _) = operands(device, 300, 300, 300)
     threads = [threading.Thread(target=lambda: x @ y) for _ in range(4)]
     for thread in threads:
@@ -140,4 +148,5 @@ def test_threads_measure_in_turn(device, library):
     for thread in threads:
         thread.join()
     launcher = device.backend.for_device(device.id).launcher
-    assert list(launcher.clblast._is_faster.values()) == [True]
+    assert list(launcher.clblast._is_faster.values()) == measured
+    assert len(measured) == 1

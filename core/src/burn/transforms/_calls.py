@@ -48,6 +48,7 @@ from burn.transforms.code_values import (
     PartsMethod,
     Super,
     Value,
+    concrete,
     is_a,
     joined,
     known,
@@ -100,6 +101,10 @@ _LIKE: Final[dict[Any, Any]] = {os.getenv: os.environ.get}
 
 class Calls(Making):
     """What calls read of objects that are there before the code runs."""
+
+    def __init__(self, package: str = "") -> None:
+        super().__init__(package)
+        self._tried: set[tuple[int, frozenset[int]]] = set()
 
     def call(self, function: Value, call: Call) -> Value:
         """Follow the functions that are called, or those among their arguments."""
@@ -323,9 +328,12 @@ class Calls(Making):
             args = joined([contents, *call.values])
             objects = [one for one in args.objects if id(one) not in functions]
             rest = Value(tuple(objects), has_parts=True)
-            for one in functions.values():
-                self._call(one, Call((rest,) * 3, {}))
-                self._call(one, Call((), {}))  # with its defaults
+            for number, one in functions.items():
+                tried = number, concrete([rest])
+                if tried not in self._tried:
+                    self._tried.add(tried)
+                    self._call(one, Call((rest,) * 3, {}))
+                    self._call(one, Call((), {}))  # with its defaults
         return contents
 
     def _closure(self, function: types.FunctionType, call: Call) -> Value:

@@ -57,9 +57,12 @@ class ClBlast:
             return
         is_faster = self._is_faster.get(found)
         if is_faster is None:
-            is_faster = self._measured(product, out, own)
-            self._is_faster[found] = is_faster
-            self._cache.put(self._key, json.dumps(dict(self._is_faster)).encode())
+            with self._runtime.lock:  # one thread measures, and the others wait for it
+                is_faster = self._is_faster.get(found)
+                if is_faster is None:
+                    is_faster = self._measured(product, out, own)
+                    self._is_faster[found] = is_faster
+                    self._cache.put(self._key, json.dumps(dict(self._is_faster)).encode())
         if is_faster:
             self._multiply(product, out)
             self._runtime.paced_by(("CLBlast", found))
