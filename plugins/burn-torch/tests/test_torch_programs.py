@@ -202,6 +202,7 @@ def test_a_graph_does_not_check_more_calls_than_it_has_memory_for():
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+@pytest.mark.filterwarnings("ignore:The CUDA Graph is empty:UserWarning")
 @pytest.mark.parametrize("fails", ["capture_begin", "capture_end"])
 def test_a_capture_that_fails_leaves_the_stream(monkeypatch, fails):
     method = getattr(torch.cuda.CUDAGraph, fails)
