@@ -517,6 +517,10 @@ def test_a_line_can_be_for_some_devices_alone():
         hidden = Subject.of(burn.Device("flipped"), minimal=True)
         assert ExpectedFailures("values/* @ minimal  # x").reason(hidden, "values/x") == "x"
         assert ExpectedFailures("values/* @ native  # x").reason(hidden, "values/x") is None
+        both = ExpectedFailures("values/* @ cpu:* flipped:* native compiled  # x")
+        assert both.reason(subject, "values/x") == "x"
+        assert both.reason(hidden, "values/x") is None
+        assert ExpectedFailures("values/* @ cpu:* native # x").reason(subject, "values/x") is None
 
 
 def test_a_line_that_fits_no_check_is_an_error(tmp_path):

@@ -7,10 +7,12 @@ One line for each, the name of a check and the reason::
     values/cbrt/*           # the compiler has a bug, reported as number 4711
     gradients/lstsq/* @ minimal      # too inaccurate with QR by the defaults
     values/tan/* @ opencl/gpu:*      # not on the CPUs
+    values/sin/complex64/* @ torch/cuda:* native compiled  # not by the defaults
 
-A ``*`` in a name stands for any text. After an ``@`` stands where the line holds: a device by its
-name, ``native``, ``minimal`` or ``compiled``; elsewhere it is not looked at. A check of the list
-that passes is an error, so that the list stays true, and so is a line that fits no check.
+A ``*`` in a name stands for any text. After an ``@`` stands where the line holds: devices by their
+names, and ``native``, ``minimal`` or ``compiled``; where there are both, it holds for these devices
+in these ways. Elsewhere it is not looked at. A check of the list that passes is an error, so that
+the list stays true, and so is a line that fits no check.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ __all__ = ["FILE_NAME", "ExpectedFailures", "find_expected_failures", "run_check
 FILE_NAME: Final = "expected_failures.txt"
 """The file beside the module of a plugin that is read by default."""
 
+_MODES: Final = ("native", "minimal", "compiled")
+
 
 @dataclass(frozen=True)
 class _Line:
@@ -50,11 +54,13 @@ class _Line:
 
     def holds_for(self, subject: Subject) -> bool:
         """Whether it is about a subject."""
-        if not self.where:
-            return True
+        words = self.where.split()
+        modes = [word for word in words if word in _MODES]
+        devices = [word for word in words if word not in _MODES]
         mode = "minimal" if subject.hides else "compiled" if subject.compiles else "native"
-        names = [mode] if subject.handle is None else [mode, subject.handle.name]
-        return any(_fits(self.where, name) for name in names)
+        name = "" if subject.handle is None else subject.handle.name
+        is_there = not devices or any(_fits(device, name) for device in devices)
+        return is_there and (not modes or mode in modes)
 
 
 class ExpectedFailures:
