@@ -558,6 +558,7 @@ def test_a_run_without_checks_fails_and_says_which_option_chose_none(options, re
     result = CliRunner().invoke(main, ["check", "cpu", "--workers=0", *options])
     assert result.exit_code == 1
     assert f"no check is selected: {reason}" in result.stdout
+    assert "slowest" not in result.stdout
     assert "was not tried: no checks" in result.stdout
     assert "conforms" not in result.stdout
     assert "of these ran" not in result.stdout

@@ -44,8 +44,7 @@ _MAX_NAMED_FAILURES: Final = 50
 
 def print_report(console: Console, report: Report) -> None:
     """Print a table of ops, what is slow, what failed, and the verdict."""
-    print_table(console, _table(console, report.rows))
-    console.print()
+    _print_ops(console, report)
     for result in report.others:
         if result.status.value not in ("passed", "failed", "unexpected"):
             line = f"{result.status.value}: {result.check.name}: {result.message}"
@@ -128,8 +127,16 @@ def _cells(row: Row) -> Text:
     return text
 
 
+def _print_ops(console: Console, report: Report) -> None:
+    if report.rows:
+        print_table(console, _table(console, report.rows))
+        console.print()
+
+
 def _print_slowest(console: Console, report: Report) -> None:
     slowest = report.slowest(_SLOWEST)
+    if not slowest:
+        return
     slow = ", ".join([f"{result.check.name} {result.seconds:.2f} s" for result in slowest])
     print_line(console, f"slowest: {slow}", "dim")
     if report.shape_cost.is_high:
