@@ -17,7 +17,7 @@ from burn.dtype import DType, float32, float64
 __all__ = ["EXTREMES", "FUNCTIONS", "SpecialCase", "is_part", "special_cases"]
 
 Part: TypeAlias = float | str
-"""Real or imaginary part of a result: a string where its sign is unspecified."""
+"""Real or imaginary part of a result: a string where its sign is unspecified, or never negative."""
 
 Rule: TypeAlias = (
     tuple[str, str, Part, Part] | tuple[str, str, Callable[[float], tuple[float, float]]]
@@ -179,7 +179,7 @@ _RULES: Final[dict[str, list[Rule]]] = {
         ("nan", "any", NAN, NAN),
     ],
     "sign": [  # as x / abs(x)
-        ("±0", "+0", "±0", "±0"),
+        ("±0", "+0", "0", "0"),
         ("any", "+inf", NAN, NAN),
         ("any", "nan", NAN, NAN),
         ("±inf", "finite", NAN, NAN),
@@ -294,6 +294,8 @@ def _divided(part: Part, divisor: float) -> Part:
 def is_part(actual: float, expected: Part, tolerance: float) -> bool:
     """Whether a part of a result is the expected one, signs of zeros included."""
     if isinstance(expected, str):
+        if expected == "0":
+            return actual == 0.0 and math.copysign(1.0, actual) == 1.0
         unsigned = {"±0": 0.0, "±inf": INF, "±pi/2": PI / 2}[expected]
         return _is_near(abs(actual), unsigned, tolerance)
     if math.isnan(expected):

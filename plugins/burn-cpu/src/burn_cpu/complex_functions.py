@@ -47,7 +47,7 @@ def _larger_part(x: Array) -> Array:
 def _sign(x: Array) -> Array:
     """``x / abs(x)`` of numbers whose larger part is 1: no square is 0 or infinite.
 
-    NaN where a part is infinite or NaN.
+    NaN where a part is infinite or NaN, and 0 without signs where both are 0.
     """
     longer = np.asarray(_larger_part(x))
     is_zero = longer == 0.0
@@ -55,7 +55,9 @@ def _sign(x: Array) -> Array:
     real, imag = x.real / longer, x.imag / longer
     length = np.asarray(np.sqrt(real * real + imag * imag))
     np.copyto(length, 1.0, where=is_zero)
-    return _of_parts(real / length, imag / length)
+    result = np.asarray(_of_parts(real / length, imag / length))
+    np.copyto(result, 0.0, where=is_zero)
+    return result
 
 
 def _divide(x1: Array | Scalar, x2: Array | Scalar) -> Array:

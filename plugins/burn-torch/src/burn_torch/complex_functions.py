@@ -119,13 +119,13 @@ def _larger_part(x: Tensor) -> Tensor:
 def complex_sign(x: Tensor) -> Tensor:
     """``x / abs(x)`` of numbers whose larger part is 1: no square is 0 or infinite.
 
-    NaN where a part is infinite or NaN.
+    NaN where a part is infinite or NaN, and 0 without signs where both are 0.
     """
     longer = _larger_part(x)
     is_zero = longer == 0.0
     scaled = torch.view_as_real(x) / longer.masked_fill(is_zero, 1.0).unsqueeze(-1)
     length = torch.hypot(scaled[..., 0], scaled[..., 1]).masked_fill_(is_zero, 1.0)
-    return torch.view_as_complex(scaled / length.unsqueeze(-1))
+    return torch.view_as_complex(scaled / length.unsqueeze(-1)).masked_fill_(is_zero, 0.0)
 
 
 def _divide(x1: Tensor | Scalar, x2: Tensor | Scalar) -> Tensor:
