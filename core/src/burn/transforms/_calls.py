@@ -41,13 +41,13 @@ from burn.transforms.code_values import (
     ABSTRACT,
     UNKNOWN,
     Call,
-    Instance,
     Nested,
     Partial,
     Parts,
     PartsMethod,
     Super,
     Value,
+    class_of,
     concrete,
     is_a,
     joined,
@@ -105,6 +105,11 @@ class Calls(Making):
     def __init__(self, package: str = "") -> None:
         super().__init__(package)
         self._tried: set[tuple[int, frozenset[int]]] = set()
+
+    def result(self, value: Value) -> None:
+        """Note what the function returns: containers are returned with their items."""
+        for _ in range(_MAX_LEVELS):
+            value = self.contents(value)
 
     def call(self, function: Value, call: Call) -> Value:
         """Follow the functions that are called, or those among their arguments."""
@@ -175,11 +180,11 @@ class Calls(Making):
 
     def _call_object(self, function: Any, call: Call) -> Value:
         """A call of a module, or of an object whose class has ``__call__``."""
-        kind = function.kind if isinstance(function, Instance) else type(function)
+        kind = class_of(function)
         name = "forward" if is_watched(function) else "__call__"
-        method = class_attribute(kind, name)
-        if is_a(method, types.FunctionType) and is_followed(method, self._package):
-            self._check_class(next(one for one in kind.__mro__ if name in vars(one)), name)
+        method = self._users_method(kind, name)
+        if method is not None:
+            self._check_class(kind, name)
             return self._call(method, Call((known(function), *call.args), call.keywords))
         if is_watched(function):
             self._parts_of(function)
@@ -355,10 +360,6 @@ class Calls(Making):
 
     # --- in the class below ---
 
-    def _follow(self, function: types.FunctionType, call: Call) -> Value:
-        """Follow the code of a function."""
-        raise NotImplementedError
-
     def _followed_code(
         self,
         code: types.CodeType,
@@ -395,7 +396,7 @@ def _is_clock(function: Any) -> bool:
 
 
 def _has_call(value: Any) -> bool:
-    kind = value.kind if isinstance(value, Instance) else type(value)
+    kind = class_of(value)
     method = class_attribute(kind, "__call__")
     return is_a(method, types.FunctionType) and not is_of_packages(kind)
 

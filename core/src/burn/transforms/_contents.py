@@ -21,9 +21,7 @@ from burn.transforms._user_objects import (
     CONTAINERS,
     SCALARS,
     children_of,
-    class_attribute,
     is_burn,
-    is_followed,
     is_of_packages,
     is_watched,
     own_attributes,
@@ -36,6 +34,7 @@ from burn.transforms.code_values import (
     Partial,
     Parts,
     Value,
+    class_of,
     is_a,
     joined,
     known,
@@ -113,11 +112,10 @@ class Contents(Paths):
         for value in values:
             others = tuple([other for other in values if other is not value])
             for one in value.objects:
-                kind = one.kind if isinstance(one, Instance) else type(one)
                 for name in names:
-                    function = class_attribute(kind, name)
-                    if is_a(function, types.FunctionType) and is_followed(function, self._package):
-                        self._check_class(kind, name)
+                    function = self._users_method(class_of(one), name)
+                    if function is not None:
+                        self._check_class(class_of(one), name)
                         found.append(self._call(function, Call((known(one), *others), {})))
         return joined(found)
 
@@ -202,8 +200,8 @@ class Contents(Paths):
         """What methods of a class give for an iteration."""
         found = []
         for name in _ITERATION:
-            function = class_attribute(kind, name)
-            if is_a(function, types.FunctionType) and is_followed(function, self._package):
+            function = self._users_method(kind, name)
+            if function is not None:
                 made = self._call(function, Call((known(owner),), {}))
                 found.append(made)
                 others = [one for one in made.objects if one is not owner]

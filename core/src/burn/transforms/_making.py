@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import enum
 import functools
@@ -19,6 +18,7 @@ from burn.transforms.code_values import (
     Instance,
     Partial,
     Value,
+    class_of,
     is_a,
     joined,
     known,
@@ -35,7 +35,7 @@ _GETTERS: Final = frozenset({operator.attrgetter, operator.itemgetter, operator.
 _CONVERTING: Final = ("__bool__", "__int__", "__index__", "__float__", "__complex__", "__len__")
 
 _CONTAINER_MAKERS: Final = frozenset(
-    {list, tuple, dict, set, frozenset, enumerate, zip, map, filter, reversed, collections.deque}
+    {list, tuple, dict, set, frozenset, enumerate, zip, map, filter, reversed}
 )
 """Classes whose objects have the items of their arguments."""
 
@@ -60,7 +60,7 @@ class Making(Contents):
             self.operate(call.args, _CONVERTING)
             return UNKNOWN
         if kind is type and len(call.args) == 1:
-            return joined([known(_type_of(one)) for one in call.args[0].objects])
+            return joined([known(class_of(one)) for one in call.args[0].objects])
         if is_burn(kind) or any(is_burn(one) for one in kind.__mro__):
             return self._of_burn(call)
         if issubclass(kind, BaseException) and is_of_packages(kind):
@@ -88,8 +88,8 @@ class Making(Contents):
         fields = fields if is_a(fields, tuple) else None
         if dataclasses.is_dataclass(kind):
             fields = [one.name for one in dataclasses.fields(kind) if one.init]
-        method = class_attribute(kind, "__init__")
-        if is_a(method, types.FunctionType) and is_followed(method, self._package):
+        method = self._users_method(kind, "__init__")
+        if method is not None:
             self._follow(method, Call((known(made), *call.args), call.keywords))
         else:
             given = dict(zip(fields or (), call.args, strict=False)) | call.keywords
@@ -123,7 +123,3 @@ class Making(Contents):
     def _follow(self, function: types.FunctionType, call: Call) -> Value:
         """Follow the code of a function."""
         raise NotImplementedError
-
-
-def _type_of(one: Any) -> Any:
-    return one.kind if isinstance(one, Instance) else type(one)

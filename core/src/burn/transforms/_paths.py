@@ -42,6 +42,7 @@ from burn.transforms.code_values import (
     PartsMethod,
     Super,
     Value,
+    class_of,
     either,
     is_a,
     joined,
@@ -168,6 +169,12 @@ class Paths:
         if key not in self._methods:
             self._methods[key] = types.MethodType(function, owner)
         return known(self._methods[key])
+
+    def _users_method(self, kind: type, name: str) -> types.FunctionType | None:
+        """A method of a class whose code is followed."""
+        found = class_attribute(kind, name)
+        is_method = is_a(found, types.FunctionType) and is_followed(found, self._package)
+        return found if is_method else None
 
     # --- attributes ---
 
@@ -297,8 +304,8 @@ class Paths:
         """What ``__getattr__`` gives: its code is followed, too."""
         found = []
         for method in ("__getattr__", "__getattribute__"):
-            function = class_attribute(type(owner), method)
-            if is_a(function, types.FunctionType) and is_followed(function, self._package):
+            function = self._users_method(type(owner), method)
+            if function is not None:
                 found.append(self._call(function, Call((known(owner), known(name)), {})))
         return joined([*found, self._evaluated(owner, name)])
 
@@ -356,12 +363,12 @@ class Paths:
                 return owner.named.get(key) or joined(owner.items)
             is_inside = is_a(key, int) and -len(owner.items) <= key < len(owner.items)
             return owner.items[key] if is_inside else self._contents(owner)
-        function = class_attribute(_class_of(owner), "__getitem__")
-        if is_a(function, types.FunctionType) and is_followed(function, self._package):
-            return self._call(function, Call((known(owner), known(key)), {}))
+        method = self._users_method(class_of(owner), "__getitem__")
+        if method is not None:
+            return self._call(method, Call((known(owner), known(key)), {}))
         if isinstance(owner, ABSTRACT) or is_tensor(owner) or is_a(owner, (str, bytes)):
             return UNKNOWN
-        if function is ABSENT or is_a(owner, np.ndarray):
+        if is_a(owner, np.ndarray) or class_attribute(type(owner), "__getitem__") is ABSENT:
             return self._contents(owner)
         if is_a(owner, dict) and not dict.__contains__(owner, key):  # a read might add it
             return self._contents(owner)
@@ -406,7 +413,3 @@ class Paths:
     def _call(self, function: Any, call: Call) -> Value:
         """Follow a function."""
         raise NotImplementedError
-
-
-def _class_of(owner: Any) -> type:
-    return owner.kind if isinstance(owner, Instance) else type(owner)

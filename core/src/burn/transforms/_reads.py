@@ -41,9 +41,6 @@ _MAX_DEPTH: Final = 30
 _MAX_CALLS: Final = 2000
 """Calls that are followed altogether."""
 
-_MAX_LEVELS: Final = 3
-"""Containers within containers whose items may be read where they are passed on."""
-
 
 class Reads(Calls):
     """Everything that the code of a function reads of objects that are there before it runs."""
@@ -58,11 +55,6 @@ class Reads(Calls):
     def pass_argument(self, value: Any) -> None:
         """Note an argument of the call."""
         self._arguments.append(value)
-
-    def result(self, value: Value) -> None:
-        """Note what the function returns: containers are returned with their items."""
-        for _ in range(_MAX_LEVELS):
-            value = self.contents(value)
 
     def counts(self) -> collections.Counter[int]:
         """In how many ways the code reaches each object, by its id, as far as that matters here.

@@ -192,21 +192,21 @@ class Stack:
     def _make_function(self, one: dis.Instruction) -> None:
         code = self._pop()
         flags = 0 if _HAS_FUNCTION_ATTRIBUTES else one.arg or 0
-        closure = self._pop() if flags & 0x08 else UNKNOWN
+        if flags & 0x08:
+            self._pop()  # the variables around it, which have the same names here
         defaults = self._take((flags & 7).bit_count())[: (flags & 3).bit_count()]
         for found in code.objects:
             if isinstance(found, types.CodeType):
-                variables = self._nested_variables(found, closure)
+                variables = {
+                    name: self._variables.get(name) or self._cell(name)
+                    for name in found.co_freevars
+                }
                 around = self._globals, self._name
                 nested = self._once(one, functools.partial(Nested, found, variables, around))
                 self._give_defaults(nested, flags, defaults)
                 self._push(known(nested))
                 return
         self._push(UNKNOWN)
-
-    def _nested_variables(self, code: types.CodeType, closure: Value) -> dict[str, Any]:
-        del closure  # its variables have the same names here
-        return {name: self._variables.get(name) or self._cell(name) for name in code.co_freevars}
 
     def _cell(self, name: str) -> Variable:
         if name not in self._cells:

@@ -21,6 +21,7 @@ __all__ = [
     "Value",
     "Variable",
     "bound_arguments",
+    "class_of",
     "concrete",
     "either",
     "identity_of",
@@ -115,8 +116,7 @@ class Super:
     def classes(self) -> tuple[type, ...]:
         """The classes that are looked at, in order."""
         one = self.instance
-        of = one.kind if isinstance(one, Instance) else one if is_a(one, type) else type(one)
-        classes = of.__mro__
+        classes = (one if is_a(one, type) else class_of(one)).__mro__
         return classes[classes.index(self.kind) + 1 :] if self.kind in classes else ()
 
 
@@ -257,6 +257,11 @@ class Reader(Protocol):
 def is_a(value: Any, kinds: type | tuple[type, ...]) -> bool:
     """Whether an object is of a class: its own class, not what a property ``__class__`` says."""
     return issubclass(type(value), kinds)
+
+
+def class_of(value: Any) -> type:
+    """The class of an object, also of one that the code makes."""
+    return value.kind if is_a(value, Instance) else type(value)
 
 
 def known(value: Any) -> Value:
