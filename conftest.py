@@ -91,7 +91,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     given = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    group = next((one for one in given.values() if isinstance(one, Together)), None)
+    group = next((item for item in given.values() if isinstance(item, Together)), None)
     if group is None:
         return None
     errors, skipped = [], []

@@ -162,7 +162,7 @@ def burn_training(work: Work, device: burn.Device, *, compiles: bool = True) -> 
     if work.dtype != "float32":
         model = model.astype(work.dtype)
     optimizer = burn.optim.Adam(model)
-    x, y = (burn.asarray(one, device=device) for one in work.data())
+    x, y = (burn.asarray(array, device=device) for array in work.data())
     if x.dtype is burn.float32:
         x = x.astype(work.dtype)
 
@@ -198,8 +198,8 @@ def chains(device: burn.Device, kind: str) -> Iterator[Case]:
     shape = (1 << 28,) if kind == "gpu" else (1_000_000,)
     generator = np.random.default_rng(0)
     a, b = (generator.normal(size=shape).astype(np.float32) for _ in range(2))
-    x, y = (burn.asarray(one, device=device) for one in (a, b))
-    p, q = (torch.tensor(one, device=there) for one in (a, b))
+    x, y = (burn.asarray(tensor, device=device) for tensor in (a, b))
+    p, q = (torch.tensor(tensor, device=there) for tensor in (a, b))
 
     def chain(x: Any, y: Any, library: Any) -> Any:
         return library.sqrt(library.abs(library.tanh(x * y + 0.5) * x + y - 1.0))
@@ -284,14 +284,14 @@ def _tracing(work: Work, device: burn.Device) -> Callable[[], object]:
     model = work.ours().to(device.autodiff())
     if work.dtype != "float32":
         model = model.astype(work.dtype)
-    x, y = (burn.asarray(one, device=device) for one in work.data())
+    x, y = (burn.asarray(array, device=device) for array in work.data())
     if x.dtype is burn.float32:
         x = x.astype(work.dtype)
     parameters = list(model.parameters())
 
     def gradients(x: burn.Tensor, y: burn.Tensor) -> list[burn.Tensor]:
         found = F.cross_entropy(model(x), y).backward()
-        return [found[one] for one in parameters]
+        return [found[parameter] for parameter in parameters]
 
     return lambda: burn.ir.trace(gradients, x, y)
 
@@ -302,7 +302,7 @@ def cases(device: burn.Device, names: Sequence[str]) -> Iterator[Case | Result]:
     works = [
         work
         for work in WORKS
-        if work.hardware == kind and (not names or any(one in work.name for one in names))
+        if work.hardware == kind and (not names or any(name in work.name for name in names))
     ]
     for work in works:
         yield from steps(work, device)

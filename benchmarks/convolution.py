@@ -36,7 +36,7 @@ def arrays(shape: Shape) -> list[np.ndarray]:
         (outputs,),
         (images, outputs, size, size),
     ]
-    return [generator.normal(size=one).astype(np.float32) for one in shapes]
+    return [generator.normal(size=shape).astype(np.float32) for shape in shapes]
 
 
 def burn_convolution(shape: Shape) -> tuple[Work, Work]:
@@ -44,8 +44,8 @@ def burn_convolution(shape: Shape) -> tuple[Work, Work]:
     import burn
 
     device = burn.Device("cpu")
-    *operands, slope = [burn.asarray(one, device=device) for one in arrays(shape)]
-    leaves = [one.to_device(device.autodiff()).require_grad() for one in operands]
+    *operands, slope = [burn.asarray(array, device=device) for array in arrays(shape)]
+    leaves = [operand.to_device(device.autodiff()).require_grad() for operand in operands]
 
     def forward() -> object:
         return F.conv2d(*operands, padding=1)
@@ -62,8 +62,8 @@ def torch_convolution(shape: Shape) -> tuple[Work, Work]:
     import torch
     from torch.nn import functional
 
-    *operands, slope = [torch.tensor(one) for one in arrays(shape)]
-    leaves = [one.clone().requires_grad_() for one in operands]
+    *operands, slope = [torch.tensor(array) for array in arrays(shape)]
+    leaves = [operand.clone().requires_grad_() for operand in operands]
 
     def forward() -> object:
         return functional.conv2d(*operands, padding=1)

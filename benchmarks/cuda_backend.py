@@ -218,9 +218,9 @@ def networks() -> Iterator[Case]:
         EAGER,
         2.0,
     )
-    image, filters = (one.to_device(TRACKED).require_grad() for one in (x, weight))
+    image, filters = (tensor.to_device(TRACKED).require_grad() for tensor in (x, weight))
     slope, cotangent = pair(64, 128, 56, 56)
-    leaves = [one.clone().requires_grad_() for one in (a, kernel)]
+    leaves = [item.clone().requires_grad_() for item in (a, kernel)]
     yield Case(
         "the same with gradients",
         lambda: F.conv2d(image, filters, padding=1).backward(slope),
@@ -350,8 +350,10 @@ def main() -> int:
         GPU.memory_cleanup()
     Console(width=100).print(table)
     if arguments.json:
-        arguments.json.write_text(json.dumps([vars(one) for one in results], indent=1))
-    return int(any(one.budget is not None and one.ratio > one.budget for one in results))
+        arguments.json.write_text(json.dumps([vars(result) for result in results], indent=1))
+    return int(
+        any(result.budget is not None and result.ratio > result.budget for result in results)
+    )
 
 
 if __name__ == "__main__":

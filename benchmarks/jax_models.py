@@ -128,7 +128,7 @@ def training(
 ) -> tuple[Callable[[], Any], Callable[[], object]]:
     """A step of training with Adam under `jax.jit`, and what waits for the last one."""
     parameters, forward = model
-    parameters = jax.tree.map(lambda one: jnp.asarray(one, dtype), parameters)
+    parameters = jax.tree.map(lambda parameter: jnp.asarray(parameter, dtype), parameters)
     zeros = jax.tree.map(jnp.zeros_like, parameters)
     state = parameters, zeros, jax.tree.map(jnp.copy, zeros), jnp.zeros((), jnp.int32)
     inputs = jnp.asarray(x, dtype if x.dtype == np.float32 else None)
@@ -149,8 +149,8 @@ def training(
             second,
         )
         first, second = (
-            jax.tree.map(lambda new, old: new.astype(old.dtype), one, parameters)
-            for one in (first, second)
+            jax.tree.map(lambda new, old: new.astype(old.dtype), item, parameters)
+            for item in (first, second)
         )
         return (parameters, first, second, count), loss
 

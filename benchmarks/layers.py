@@ -100,7 +100,9 @@ def _show(title: str, columns: Iterable[tuple[str, tuple[float, dict[str, float]
             cells += [f"{taken * share * 1e6:,.0f}", f"{share:.0%}"]
         table.add_row(layer, *cells)
     table.add_section()
-    table.add_row("all", *[one for _, (taken, _) in columns for one in (f"{taken * 1e6:,.0f}", "")])
+    table.add_row(
+        "all", *[item for _, (taken, _) in columns for item in (f"{taken * 1e6:,.0f}", "")]
+    )
     Console(width=120).print(table)
 
 
@@ -111,7 +113,7 @@ def main() -> None:
     parser.add_argument("--model", default="GPT 6x16", help="part of a name in models.py")
     options = parser.parse_args()
     device: Any = burn.Device(options.device)
-    (work,) = [one for one in WORKS if options.model in one.name]
+    (work,) = [item for item in WORKS if options.model in item.name]
     gradients, step = burn_training(work, device)
     parts = [("forward", burn_inference(work, device)), ("and backward", gradients), ("step", step)]
     source = Path(burn.__file__).parents[2]

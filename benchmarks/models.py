@@ -197,7 +197,7 @@ def burn_training(work: Work, device: burn.Device) -> tuple[Way, Way]:
     """The gradients of a model, and a step of training, in burn."""
     model = work.model(burn_models).to(device.autodiff())
     optimizer = burn.optim.Adam(model)
-    x, y = (burn.asarray(one, device=device) for one in work.arrays())
+    x, y = (burn.asarray(array, device=device) for array in work.arrays())
     loss = getattr(F, work.loss)
 
     def gradients() -> burn.Gradients:
@@ -210,7 +210,7 @@ def torch_training(work: Work, device: str, *, fused: bool = False) -> tuple[Way
     """The same in torch."""
     model = work.model(torch_models).to(device)
     optimizer = torch.optim.Adam(model.parameters(), fused=fused or None)
-    x, y = (torch.tensor(one, device=device) for one in work.arrays())
+    x, y = (torch.tensor(array, device=device) for array in work.arrays())
     loss = getattr(torch.nn.functional, work.loss)
     has_steps = work.loss == "cross_entropy" and y.ndim == 2  # torch's classes are the second axis
 
@@ -338,7 +338,7 @@ def models(
         device = burn.Device(name)
         kind = "gpu" if _torch_device(device) == "cuda" else "cpu"
         for work in WORKS:
-            if any(one in work.name for one in names) or (
+            if any(name in work.name for name in names) or (
                 not names and work.hardware in ("any", kind)
             ):
                 yield from times(work, device)

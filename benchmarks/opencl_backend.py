@@ -49,7 +49,7 @@ def against_numpy(device: burn.Device) -> Iterator[Case]:
     a, c = numbers.normal(size=(2, 1024, 1024)).astype(np.float32)
     b = numbers.normal(size=(10_000, 1000)).astype(np.float32)
     row = b[0].copy()
-    x, z, y, line = (burn.asarray(one, device=device) for one in (a, c, b, row))
+    x, z, y, line = (burn.asarray(item, device=device) for item in (a, c, b, row))
     out, flat = np.empty_like(b), burn.reshape(y, (-1,))
 
     def softmax() -> object:
@@ -81,8 +81,8 @@ def against_tinygrad(device: burn.Device) -> Iterator[Case]:
     numbers = np.random.default_rng(0)
     small = numbers.normal(size=(1024, 1024)).astype(np.float32)
     large = numbers.normal(size=(10_000, 1000)).astype(np.float32)
-    x, y = (burn.asarray(one, device=device) for one in (small, large))
-    a, b = (Tensor(one).realize() for one in (small, large))
+    x, y = (burn.asarray(item, device=device) for item in (small, large))
+    a, b = (Tensor(item).realize() for item in (small, large))
 
     def waiting(captured: Any, *operands: Any) -> Function:
         def call() -> None:
@@ -92,17 +92,17 @@ def against_tinygrad(device: burn.Device) -> Iterator[Case]:
         return call
 
     cases: dict[str, tuple[Function, Callable[..., Any], Any]] = {
-        "matmul 1024": (lambda: x @ x, lambda one: one @ one, a),
-        "softmax, 10⁷": (lambda: F.softmax(y, axis=1), lambda one: one.softmax(1), b),
-        "sum of rows, 10⁷": (lambda: burn.sum(y, axis=1), lambda one: one.sum(1), b),
+        "matmul 1024": (lambda: x @ x, lambda item: item @ item, a),
+        "softmax, 10⁷": (lambda: F.softmax(y, axis=1), lambda item: item.softmax(1), b),
+        "sum of rows, 10⁷": (lambda: burn.sum(y, axis=1), lambda item: item.sum(1), b),
         "relu and sum of all, 10⁷": (
             lambda: burn.sum(F.relu(y)),
-            lambda one: one.relu().sum(),
+            lambda item: item.relu().sum(),
             b,
         ),
     }
     for name, (ours, function, operand) in cases.items():
-        captured = TinyJit(lambda one, function=function: function(one).realize())
+        captured = TinyJit(lambda item, function=function: function(item).realize())
         # tinygrad fuses these two ops; burn launches a kernel for each.
         budget = None if name.startswith("relu") else 1.0
         yield Case(name, done(ours, device), waiting(captured, operand), "tinygrad", budget)

@@ -52,7 +52,7 @@ def step(
 ) -> tuple[Parameters, State, burn.Tensor]:
     """Parameters and state after a step, and the loss before it."""
     tracked = x.device.autodiff()
-    leaves = [burn.Tensor.from_inner(one, tracked).require_grad() for one in parameters]
+    leaves = [burn.Tensor.from_inner(parameter, tracked).require_grad() for parameter in parameters]
     hidden = F.relu(F.linear(x, leaves[0], leaves[1]))
     loss = F.cross_entropy(F.linear(hidden, leaves[2], leaves[3]), y)
     gradients = loss.backward()

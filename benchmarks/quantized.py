@@ -73,9 +73,9 @@ def double(x: Any) -> torch.Tensor:
 def ours(products: Sequence[Callable[[], object]]) -> tuple[Launch, int]:
     """A graph of products of burn, as of a compiled program, and how many it has."""
     with OPS.runtime.tuned_products():
-        for one in products[:2]:
-            one()  # compiles, and chooses algorithms
-        launch, _ = OPS.runtime.capture(lambda: [one() for one in products] and None)
+        for product in products[:2]:
+            product()  # compiles, and chooses algorithms
+        launch, _ = OPS.runtime.capture(lambda: [product() for product in products] and None)
     return launch, len(products)
 
 
@@ -83,13 +83,13 @@ def theirs(products: Sequence[Callable[[], object]]) -> tuple[Launch, int]:
     """A graph of products of torch, and how many it has."""
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
-        for one in products[:2]:
-            one()
+        for product in products[:2]:
+            product()
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        for one in products:
-            one()
+        for product in products:
+            product()
     return graph.replay, len(products)
 
 
@@ -107,7 +107,7 @@ def timed(launch: Launch, count: int) -> float:
 def compared(first: tuple[Launch, int], second: tuple[Launch, int]) -> tuple[float, float]:
     """Medians of rounds in turn."""
     times = [(timed(*first), timed(*second)) for _ in range(ROUNDS)]
-    return statistics.median([one for one, _ in times]), statistics.median(
+    return statistics.median([time for time, _ in times]), statistics.median(
         [two for _, two in times]
     )
 
@@ -232,20 +232,20 @@ def main() -> int:
     for column in ("product", "burn µs", "torch bf16 µs", "ratio", "budget", "error"):
         table.add_column(column, justify="left" if column == "product" else "right")
     found = []
-    for one in results():
-        found.append(one)
+    for result in results():
+        found.append(result)
         table.add_row(
-            one.name,
-            f"{one.ours:.2f}",
-            f"{one.theirs:.2f}",
-            f"{one.ratio:.2f}",
-            "" if one.budget is None else f"{one.budget:.2f}",
-            f"{one.error:.1e}" if one.error else "",
+            result.name,
+            f"{result.ours:.2f}",
+            f"{result.theirs:.2f}",
+            f"{result.ratio:.2f}",
+            "" if result.budget is None else f"{result.budget:.2f}",
+            f"{result.error:.1e}" if result.error else "",
         )
     Console(width=100).print(table)
     if arguments.json:
-        arguments.json.write_text(json.dumps([one._asdict() for one in found], indent=1))
-    return int(any(one.budget is not None and one.ratio > one.budget for one in found))
+        arguments.json.write_text(json.dumps([item._asdict() for item in found], indent=1))
+    return int(any(item.budget is not None and item.ratio > item.budget for item in found))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def quantized_rows() -> Iterator[Case]:
         for rows in (1, 8):
             x = burn.random.normal((rows, SIDE), device=cpu)
             for value, scheme in SCHEMES.items():
-                quantized = [one.quantize_dynamic(scheme).to_device(device) for one in floats]
+                quantized = [number.quantize_dynamic(scheme).to_device(device) for number in floats]
                 yield Case(
                     f"{value}, {rows} rows, {name}",
                     _in_turns(x.to_device(device), quantized),

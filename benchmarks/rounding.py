@@ -71,7 +71,7 @@ def chains(device: burn.Device, kind: str) -> Iterator[Case]:
     generator = np.random.default_rng(0)
     for size in _SIZES[kind]:
         drawn = generator.standard_normal((3, size), np.float32)
-        x, y, z = (burn.asarray(one, device=device) for one in drawn)
+        x, y, z = (burn.asarray(item, device=device) for item in drawn)
         for name, function in _FLAT.items():
             yield _case(f"{name}, {size:,} elements", device, function, x, y, z)
         rows = x.reshape((-1, _ROW))
@@ -93,7 +93,7 @@ def models(device: burn.Device, kind: str) -> Iterator[Case]:
         ),
     }
     for name, (make, data) in makers.items():
-        x, y = (burn.asarray(one, device=device) for one in data)
+        x, y = (burn.asarray(array, device=device) for array in data)
         steps = [_training(make(), x, y, device, relaxed=relaxed) for relaxed in (False, True)]
         what = f"a step of {name} on {device.name}"
         yield Case(what, *steps, "relaxed", wait=device.sync)

@@ -166,8 +166,8 @@ def rows() -> Iterator[Case]:
         ),
     ]
     for name, ours, theirs, operands, budget in works:
-        plain = [burn.asarray(one, device=CPU) for one in operands]
-        values = [torch.tensor(one) for one in operands]
+        plain = [burn.asarray(operand, device=CPU) for operand in operands]
+        values = [torch.tensor(operand) for operand in operands]
         yield Case(
             name,
             functools.partial(ours, *plain),
@@ -175,8 +175,8 @@ def rows() -> Iterator[Case]:
             "torch",
             budget,
         )
-        leaves = [one.to_device(TRACKED).require_grad() for one in plain]
-        tracked = [one.requires_grad_() for one in values]
+        leaves = [item.to_device(TRACKED).require_grad() for item in plain]
+        tracked = [value.requires_grad_() for value in values]
         (slope,) = arrays(tuple(theirs(*tracked).shape))
         yield Case(
             f"{name} and backward",

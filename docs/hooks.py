@@ -182,7 +182,7 @@ def classes_page(package: str, title: str, text: str, returned: Sequence[str]) -
         value = getattr(public, name)
         if inspect.isclass(value):
             chapters.setdefault(value.__module__, []).append(name)
-    for module in sorted(chapters, key=lambda one: (one not in _BASES, one)):
+    for module in sorted(chapters, key=lambda chapter: (chapter not in _BASES, chapter)):
         yield f"## {_title(module)}\n\n{_about(module)}\n"
         for name in chapters[module]:
             yield _entry(

@@ -145,12 +145,12 @@ def _required(method: RequiredMethod) -> Iterator[str]:
         return
     yield from _operands(definition)
     samples = SAMPLES[method.name]
-    notes = [_DTYPE.sub(" to each dtype", one.note) for one in samples.samples]
+    notes = [_DTYPE.sub(" to each dtype", sample.note) for sample in samples.samples]
     yield f"The kit tries: {_listed(note for note in notes if not note.startswith('complex'))}.\n"
     yield f"Compared with the reference: {_comparison(samples)}.\n"
-    errors = [one for one in samples.errors if not one.lenient]
+    errors = [error for error in samples.errors if not error.lenient]
     if errors:
-        refused = (f"{one.note} (`{one.expected.__name__}`)" for one in errors)
+        refused = (f"{error.note} (`{error.expected.__name__}`)" for error in errors)
         yield f"Not accepted: {_listed(refused)}.\n"
 
 

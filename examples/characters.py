@@ -57,7 +57,7 @@ class Text:
 
     def encode(self, text: str) -> list[int]:
         """Numbers of characters; those that the text does not have are left out."""
-        return [int(np.searchsorted(self.alphabet, one)) for one in text if one in self.alphabet]
+        return [int(np.searchsorted(self.alphabet, item)) for item in text if item in self.alphabet]
 
     def decode(self, numbers: list[int]) -> str:
         """Characters of numbers."""

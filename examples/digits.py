@@ -52,9 +52,9 @@ def load_data(device: Device, dtype: str) -> tuple[Digits, Digits]:
     """What to train with, and what is held out; the same split in every run."""
     pixels, labels = load_digits(return_X_y=True)
     parts = train_test_split(pixels / 16, labels, test_size=0.2, stratify=labels, random_state=0)
-    images = [burn.asarray(one, dtype=dtype, device=device) for one in parts[:2]]
+    images = [burn.asarray(part, dtype=dtype, device=device) for part in parts[:2]]
     digits = [
-        burn.asarray(one, dtype=device.settings.int_dtype, device=device) for one in parts[2:]
+        burn.asarray(part, dtype=device.settings.int_dtype, device=device) for part in parts[2:]
     ]
     return (images[0], digits[0]), (images[1], digits[1])
 
@@ -120,7 +120,7 @@ def draw(path: Path, losses: list[float], network: nn.Module, data: Digits) -> N
     """Save a picture: the loss, what was read as what, and some of the mistakes."""
     with burn.no_grad():
         predicted = network.eval()(data[0]).argmax(axis=1).numpy()
-    images, labels = (one.numpy() for one in data)
+    images, labels = (array.numpy() for array in data)
     wrong = np.flatnonzero(predicted != labels)
     figure = plt.figure(figsize=(13, 4.6), layout="constrained")
     left, middle, right = figure.subfigures(1, 3, width_ratios=(1, 1.1, 1))

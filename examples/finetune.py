@@ -38,7 +38,7 @@ BLOCK = (1, 32)  # weights that share a scale: 32 inputs of an output
 def thaw(network: nn.Sequential, count: int) -> None:
     """Train the last linear layers, so many of them, and nothing else."""
     network.freeze()
-    for layer in [one for one in network if isinstance(one, nn.Linear)][-count:]:
+    for layer in [item for item in network if isinstance(item, nn.Linear)][-count:]:
         layer.unfreeze()
 
 
@@ -86,7 +86,7 @@ def main() -> None:
     device = device.autodiff()
     device.seed(options.seed)
     upright = digits.load_data(device, "float32")
-    turned = [on_their_side(one) for one in upright]
+    turned = [on_their_side(item) for item in upright]
     network = digits.dense("float32", device)
     count = network.num_parameters
     print(f"{len(turned[0][0])} images, {count} parameters, on {device.inner()}")

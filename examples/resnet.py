@@ -167,12 +167,12 @@ def draw(path: Path, pictures: np.ndarray, labels: np.ndarray, predicted: np.nda
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(4, 8, figsize=(11, 6.4), layout="constrained")
-    for one, picture, label, found in zip(axes.flat, pictures, labels, predicted, strict=False):
-        one.imshow(picture.transpose(1, 2, 0))
-        one.set_axis_off()
+    for item, picture, label, found in zip(axes.flat, pictures, labels, predicted, strict=False):
+        item.imshow(picture.transpose(1, 2, 0))
+        item.set_axis_off()
         right = found == label
         title = SHAPES[found] if right else f"{SHAPES[found]}: a {SHAPES[label]}"
-        one.set_title(title, fontsize=9, color="black" if right else "tab:red")
+        item.set_title(title, fontsize=9, color="black" if right else "tab:red")
     figure.savefig(path, dpi=120)
     plt.close(figure)
 

@@ -104,14 +104,14 @@ def draw(path: Path, network: Autoencoder, images: Tensor, labels: Tensor) -> No
     walk = decoded(np.stack(np.meshgrid(steps, steps[::-1]), axis=-1).reshape(-1, PLANE))
 
     figure, axes = plt.subplots(1, 4, figsize=(17, 4.6), layout="constrained")
-    for one, title, pictures, columns in (
+    for item, title, pictures, columns in (
         (axes[0], "Held-out images, above their reconstructions", pairs.reshape(-1, SIDE**2), 10),
         (axes[1], "New images, at random", samples, 10),
         (axes[2], "A walk through the plane", walk, 16),
     ):
-        one.imshow(tiled(pictures, columns), cmap="gray_r")
-        one.set_title(title)
-        one.set_axis_off()
+        item.imshow(tiled(pictures, columns), cmap="gray_r")
+        item.set_title(title)
+        item.set_axis_off()
     points = axes[3].scatter(
         *means.numpy().T, c=labels.numpy(), cmap="tab10", vmin=-0.5, vmax=9.5, s=12
     )

@@ -181,7 +181,7 @@ def main(folder: Path, kills: int, steps: int, seed: int) -> None:
         assert status in (0, signal.SIGKILL), status
         killed += status != 0
         left = max(left - 1, 0)
-        remains += any(one.suffix != "" for one in folder.iterdir())
+        remains += any(path.suffix != "" for path in folder.iterdir())
         for number, digest in told:
             if number < 0:  # what a process restored, and what it had in the end
                 assert -number >= furthest, (number, furthest)
@@ -189,8 +189,8 @@ def main(folder: Path, kills: int, steps: int, seed: int) -> None:
                 restored += 1
             furthest = max(furthest, abs(number))
         if furthest == steps and left:  # once more from the beginning
-            for one in folder.iterdir():
-                one.rename(folder.with_name(f"{one.name}.{left}"))
+            for path in folder.iterdir():
+                path.rename(folder.with_name(f"{path.name}.{left}"))
             furthest = 0
     sys.stdout.write(f"{killed} {restored} {remains}\n")
 

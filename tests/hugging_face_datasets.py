@@ -28,7 +28,7 @@ def check(batches):
         assert (batch["score"].numpy() == tokens[:, 0] / 4).all()
         assert str(batch["score"].dtype) == "float32"
         if "text" in batch:
-            assert batch["text"] == [f"text {one}" for one in tokens[:, 0]]
+            assert batch["text"] == [f"text {token}" for token in tokens[:, 0]]
         indices += tokens[:, 0].tolist()
     return indices
 
@@ -47,7 +47,7 @@ def main():
         assert check(DataLoader(data.with_format(kind), 4, device="cpu")) == list(range(ROWS))
     assert check(DataLoader(data.select(range(2, 6)), 4, device="cpu")) == [2, 3, 4, 5]
     for workers in (0, 2):
-        stream = data.to_iterable_dataset().map(lambda one: one)
+        stream = data.to_iterable_dataset().map(lambda item: item)
         with DataLoader(stream, 4, workers=workers, device="cpu") as loader:
             assert check(loader) == list(range(ROWS))
     assert collate(data.__getitems__([1]))["label"].tolist() == [1]

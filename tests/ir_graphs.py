@@ -28,8 +28,8 @@ def dtype_for(kinds: str) -> DType:
 def calls() -> Iterator[tuple[OpSamples, Sample]]:
     """Every sample of every op."""
     for known in SAMPLES.values():
-        for one in known.samples:
-            yield known, one
+        for sample in known.samples:
+            yield known, sample
 
 
 class GraphBuilder:
@@ -81,8 +81,8 @@ class GraphBuilder:
         metas = definition.infer(*map(_meta, inputs), **known)
         metas = metas if definition.returns_tuple else [metas]
         outputs = tuple([self.tensor(meta) for meta in metas])
-        operands = tuple(tuple(one) if isinstance(one, list) else one for one in inputs)
-        made = tuple(one._replace(status=Status.NOT_INIT) for one in outputs)
+        operands = tuple(tuple(source) if isinstance(source, list) else source for source in inputs)
+        made = tuple(output._replace(status=Status.NOT_INIT) for output in outputs)
         self.operations.append(OperationIr(name, operands, dict(attributes), made, source))
         return outputs
 
@@ -100,7 +100,7 @@ class GraphBuilder:
 def _meta(operand: Any) -> Any:
     if isinstance(operand, TensorIr):
         return Meta(operand.shape, operand.dtype)
-    return [_meta(one) for one in operand] if isinstance(operand, list) else operand
+    return [_meta(part) for part in operand] if isinstance(operand, list) else operand
 
 
 def sample_operands(known: OpSamples, one: Sample) -> list[Any]:
@@ -150,7 +150,7 @@ def exact(value: Any) -> Any:
         return ("dtype", value.name)
     value = as_python(value)
     if isinstance(value, dict):
-        return {name: exact(one) for name, one in value.items()}
+        return {name: exact(part) for name, part in value.items()}
     if isinstance(value, (OperationIr, TensorIr, Constant, Draw, Drop)):
         return (type(value).__name__, *map(exact, value))
     if isinstance(value, (tuple, list)):

@@ -50,7 +50,7 @@ def broadcast(least):
     """Operands of different shapes that have so many axes together."""
 
     def is_broadcast(*operands):
-        shapes = {np.shape(one) for one in operands if np.ndim(one)}
+        shapes = {np.shape(operand) for operand in operands if np.ndim(operand)}
         return max(map(len, shapes), default=0) >= least and len(shapes) > 1
 
     return where(is_broadcast, last_element)
@@ -266,10 +266,10 @@ def of_squares(right):
     """The mean of squares less the square of the mean."""
 
     def call(x, *, axis, keepdims=False, correction=0.0):
-        count = math.prod(x.shape[one] for one in axis)
+        count = math.prod(x.shape[item] for item in axis)
         if x.dtype != np.float32 or count <= correction:
             return right(x, axis=axis, keepdims=keepdims, correction=correction)
-        mean, squares = (np.mean(one, axis=axis, keepdims=keepdims) for one in (x, x * x))
+        mean, squares = (np.mean(item, axis=axis, keepdims=keepdims) for item in (x, x * x))
         return ((squares - mean**2) * (count / (count - correction))).astype(x.dtype)
 
     return call

@@ -61,13 +61,13 @@ def _value(
         case Scalar(number, dtype):
             return np.full(shape, scalars[number], _held(dtype))
         case Apply():
-            return _applied(node, [values[one] for one in node.operands])
+            return _applied(node, [values[operand] for operand in node.operands])
     return _reduced(node, values[node.operand], columns)
 
 
 def _loaded(node: Load, values: list[Any], index: Any, given: Any) -> Any:
-    for one, stride in node.gathers:
-        index = index + values[one].astype(np.int64) * stride
+    for gather, stride in node.gathers:
+        index = index + values[gather].astype(np.int64) * stride
     if node.guard is None:
         assert (index >= 0).all()
         return given[index].astype(_held(node.dtype))
@@ -119,13 +119,15 @@ def load_reference(call: KernelCall) -> Any:
         for given, tensor in zip(inputs, call.inputs, strict=True):
             assert (given.shape, given.dtype) == (tensor.shape, tensor.dtype.numpy)
         made = []
-        for one, tensor in zip(out, call.outputs, strict=True):
-            assert one is None or one.flags.c_contiguous
+        for item, tensor in zip(out, call.outputs, strict=True):
+            assert item is None or item.flags.c_contiguous
             made.append(
-                np.full(tensor.shape, 77).astype(tensor.dtype.numpy) if one is None else one
+                np.full(tensor.shape, 77).astype(tensor.dtype.numpy) if item is None else item
             )
-        flat = [np.array(one).reshape(-1) for one in inputs]  # read before anything is written
-        run_kernel(kernel, flat, scalars, [one.reshape(-1) for one in made])
+        flat = [
+            np.array(source).reshape(-1) for source in inputs
+        ]  # read before anything is written
+        run_kernel(kernel, flat, scalars, [item.reshape(-1) for item in made])
         return tuple(made)
 
     return launch

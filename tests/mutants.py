@@ -74,7 +74,7 @@ def writing_to_what_it_shares(right):
 
 def mirrored(axis, rank):
     """Axes counted from the wrong end."""
-    return tuple(rank - 1 - one for one in axis)
+    return tuple(rank - 1 - item for item in axis)
 
 
 def memory_order(x):
@@ -677,9 +677,9 @@ MUTANTS = [
     Mutant("calls its memory by another device's name", "dlpack_device", lambda right: (
         lambda device: (1, 7)), "interchange"),
     Mutant("writes to memory that others see", "can_write", lambda right: (
-        lambda x, views: all(one is x or one.base is x for one in views)), "views"),
+        lambda x, views: all(view is x or view.base is x for view in views)), "views"),
     Mutant("writes to a tensor whose views are copies", "can_write", lambda right: (
-        lambda x, views: any(one is not x and one.base is not x for one in views)), "views"),
+        lambda x, views: any(view is not x and view.base is not x for view in views)), "views"),
     Mutant("does not write in place", "write_slice", lambda right: (
         lambda x, value, *, slices: None), "views"),
     # Counters, lengths, and what comes again.
@@ -731,8 +731,8 @@ WRONG_RULES = {
         x, axes=(0, *[axes.index(axis) + 1 for axis in range(len(axes))]))),
     "weights of which each example has its own": ("linear", aligned_axes),
     "statistics of all examples": ("batch_norm_training", lambda ops, batch, *rest, epsilon: [
-        ops.expand(one, shape=(batch.size, *one.shape)) if index else one
-        for index, one in enumerate(merging(x=0)(ops, batch, *rest, epsilon=epsilon))]),
+        ops.expand(tensor, shape=(batch.size, *tensor.shape)) if index else tensor
+        for index, tensor in enumerate(merging(x=0)(ops, batch, *rest, epsilon=epsilon))]),
     "no rule, and no decomposition": ("gather", None),
 }  # fmt: skip
 """Wrong batching rules: what is wrong, the op, and the rule."""

@@ -346,8 +346,8 @@ class Residual(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Features of images."""
         y = self.convolutions[0](x)
-        for one in self.convolutions[1:]:
-            y = one(F.relu(y))
+        for convolution in self.convolutions[1:]:
+            y = convolution(F.relu(y))
         return F.relu(y + self.shortcut(x))
 
 

@@ -45,7 +45,9 @@ def keeping(which):
         def call(*arguments):
             first[:] = first or arguments
             kept = which(graph)
-            return run(*(first[k] if k in kept else one for k, one in enumerate(arguments)))
+            return run(
+                *(first[k] if k in kept else argument for k, argument in enumerate(arguments))
+            )
 
         return call
 
@@ -53,7 +55,7 @@ def keeping(which):
 
 
 def numbers_of(graph):
-    return {k for k, one in enumerate(graph.inputs) if isinstance(one, ScalarIr)}
+    return {k for k, source in enumerate(graph.inputs) if isinstance(source, ScalarIr)}
 
 
 def state_of(graph):
@@ -70,8 +72,8 @@ def in_one_buffer(graph, run):
 
     def call(*arguments):
         outputs = run(*arguments)
-        given = {id(one) for one in arguments}
-        buffers[:] = buffers or [np.empty_like(one) for one in outputs]
+        given = {id(argument) for argument in arguments}
+        buffers[:] = buffers or [np.empty_like(output) for output in outputs]
         for buffer, output in zip(buffers, outputs, strict=True):
             buffer[...] = output
         return tuple(
@@ -84,15 +86,15 @@ def in_one_buffer(graph, run):
 
 def copied(graph, run):
     """An output that is an input is another object."""
-    return lambda *arguments: tuple(np.array(one) for one in run(*arguments))
+    return lambda *arguments: tuple(np.array(item) for item in run(*arguments))
 
 
 def doubled(graph, run):
     """An output that is there twice is two objects; one that is an input is itself."""
 
     def call(*arguments):
-        outputs, given = run(*arguments), {id(one) for one in arguments}
-        return tuple(one if id(one) in given else np.array(one) for one in outputs)
+        outputs, given = run(*arguments), {id(argument) for argument in arguments}
+        return tuple(output if id(output) in given else np.array(output) for output in outputs)
 
     return call
 
@@ -102,7 +104,7 @@ def sorted_outputs(graph, run):
 
     def call(*arguments):
         outputs = run(*arguments)
-        alike = {(one.shape, one.dtype) for one in outputs}
+        alike = {(output.shape, output.dtype) for output in outputs}
         return outputs[::-1] if len(alike) == 1 else outputs
 
     return call
@@ -114,11 +116,15 @@ def first_dtype():
 
     def wrap(graph, run):
         dtypes = known.setdefault(
-            tuple(one.name for one in graph.operations if isinstance(one, OperationIr)),
-            [one.dtype for one in graph.outputs],
+            tuple(
+                operation.name
+                for operation in graph.operations
+                if isinstance(operation, OperationIr)
+            ),
+            [output.dtype for output in graph.outputs],
         )
         return lambda *arguments: tuple(
-            one.astype(dtype.numpy) for one, dtype in zip(run(*arguments), dtypes, strict=True)
+            item.astype(dtype.numpy) for item, dtype in zip(run(*arguments), dtypes, strict=True)
         )
 
     return wrap
@@ -132,8 +138,10 @@ def by(key):
 
 def operations_of(graph):
     return tuple(
-        (one.name, tuple(map(str, one.inputs))) if isinstance(one, OperationIr) else ""
-        for one in graph.operations
+        (operation.name, tuple(map(str, operation.inputs)))
+        if isinstance(operation, OperationIr)
+        else ""
+        for operation in graph.operations
     )
 
 
@@ -162,10 +170,10 @@ def overwriting(graph, run):
     def call(*arguments):
         outputs = list(run(*arguments))
         result = outputs[0]
-        for one in arguments:
-            is_array = isinstance(one, np.ndarray) and one.flags.writeable
-            if is_array and (one.shape, one.dtype) == (result.shape, result.dtype):
-                one[...] = result
+        for argument in arguments:
+            is_array = isinstance(argument, np.ndarray) and argument.flags.writeable
+            if is_array and (argument.shape, argument.dtype) == (result.shape, result.dtype):
+                argument[...] = result
                 break
         return tuple(outputs)
 
@@ -206,7 +214,7 @@ def broken_by_an_error(graph, run):
             raise
         if failed:
             failed.clear()
-            return tuple(np.zeros_like(one) for one in outputs)
+            return tuple(np.zeros_like(output) for output in outputs)
         return outputs
 
     return call
@@ -220,8 +228,10 @@ def clamping(graph, run):
             return run(*arguments)
         except OutOfRangeError:
             numbers = [
-                np.clip(one, 0, 1) if getattr(one, "dtype", None) == np.int64 else one
-                for one in arguments
+                np.clip(argument, 0, 1)
+                if getattr(argument, "dtype", None) == np.int64
+                else argument
+                for argument in arguments
             ]
             return run(*numbers)
 
@@ -233,9 +243,9 @@ def looking_once(graph, run):
 
     def call(*arguments):
         given, seen = list(arguments), False
-        for number, one in enumerate(arguments):
-            if getattr(one, "dtype", None) == np.int64:
-                given[number] = np.clip(one, 0, 3) if seen else one
+        for number, argument in enumerate(arguments):
+            if getattr(argument, "dtype", None) == np.int64:
+                given[number] = np.clip(argument, 0, 3) if seen else argument
                 seen = True
         return run(*given)
 

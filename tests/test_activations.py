@@ -143,7 +143,7 @@ def test_prelu_has_a_slope_for_each_channel_or_one_for_all(shape, one):
     slopes = np.array([0.25]) if one else np.array([0.1, -0.5, 2.0])
     x, alpha = leaf(values), leaf(slopes)
     gradients = (functional.prelu(x, alpha) * x).sum().backward()
-    y, beta = (torch.tensor(one, requires_grad=True) for one in (values, slopes))
+    y, beta = (torch.tensor(item, requires_grad=True) for item in (values, slopes))
     (F.prelu(y, beta) * y).sum().backward()
     np.testing.assert_allclose(x.grad(gradients).numpy(), y.grad.numpy(), rtol=1e-12)
     np.testing.assert_allclose(alpha.grad(gradients).numpy(), beta.grad.numpy(), rtol=1e-12)

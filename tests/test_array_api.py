@@ -47,12 +47,12 @@ def parameters(function, *, method=False):
     """Kind, name (of what may be given by name) and default of each parameter."""
     found = list(inspect.signature(function).parameters.values())
     result = []
-    for one in found[1:] if method else found:
-        named = one.kind in (one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD)
-        default = one.default
+    for item in found[1:] if method else found:
+        named = item.kind in (item.KEYWORD_ONLY, item.POSITIONAL_OR_KEYWORD)
+        default = item.default
         if type(default).__name__ == "Undef":
             default = None  # array_api_strict tells "not given" from None
-        result.append((one.kind, one.name if named else None, default))
+        result.append((item.kind, item.name if named else None, default))
     return result
 
 
@@ -148,7 +148,7 @@ def test_the_namespace_describes_itself():
 
 
 @pytest.mark.parametrize(
-    "dtype", [one for one in burn.DType.members() if one is not burn.bfloat16], ids=str
+    "dtype", [dtype for dtype in burn.DType.members() if dtype is not burn.bfloat16], ids=str
 )
 def test_limits_of_dtypes_are_numpys(dtype):
     if dtype.is_integer:
@@ -183,7 +183,7 @@ KINDS = (
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
-    "dtype", [one for one in burn.DType.members() if one is not burn.bfloat16], ids=str
+    "dtype", [dtype for dtype in burn.DType.members() if dtype is not burn.bfloat16], ids=str
 )
 def test_kinds_of_dtypes_are_numpys(dtype, kind):
     assert burn.isdtype(dtype, kind) == np.isdtype(dtype.numpy, kind)
@@ -193,7 +193,7 @@ def test_kinds_of_dtypes_are_numpys(dtype, kind):
     assert dtype.kind in "biufc"
 
 
-STANDARD = [one for one in burn.DType.members() if one.name not in ("float16", "bfloat16")]
+STANDARD = [dtype for dtype in burn.DType.members() if dtype.name not in ("float16", "bfloat16")]
 
 
 @pytest.mark.together("first", STANDARD, ids=str)
@@ -204,7 +204,7 @@ def test_dtypes_meet_where_the_standard_says(first, second):
         expected = strict.result_type(getattr(strict, first.name), getattr(strict, second.name))
     except TypeError:
         return  # not defined by the standard
-    names = {getattr(strict, one.name): one for one in STANDARD}
+    names = {getattr(strict, item.name): item for item in STANDARD}
     assert burn.result_type(first, second) is names[expected]
     assert burn.can_cast(first, second) == (names[expected] is second)
 

@@ -143,7 +143,7 @@ def converted(value, dtype, convert, namespace):
     if isinstance(value, np.ndarray):
         return convert(value.astype(dtype) if value.dtype.kind == "c" else value)
     if isinstance(value, list):
-        return [converted(one, dtype, convert, namespace) for one in value]
+        return [converted(part, dtype, convert, namespace) for part in value]
     if isinstance(value, str) and hasattr(namespace, value):
         return getattr(namespace, value)
     return value
@@ -154,8 +154,8 @@ def tensor(array):
 
 
 def call(namespace, name, dtype, convert, args, kwargs):
-    args = [converted(one, dtype, convert, namespace) for one in args]
-    kwargs = {key: converted(one, dtype, convert, namespace) for key, one in kwargs.items()}
+    args = [converted(argument, dtype, convert, namespace) for argument in args]
+    kwargs = {key: converted(value, dtype, convert, namespace) for key, value in kwargs.items()}
     result = find(namespace, name)(*args, **kwargs)
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
@@ -198,7 +198,7 @@ def test_a_function_takes_complex_numbers_and_gives_what_numpy_gives(name, dtype
 def test_what_is_for_real_numbers_only_refuses_complex_ones(name):
     function = find(STRICT, name)
     parameters = inspect.signature(function).parameters.values()
-    count = sum(one.kind is one.POSITIONAL_ONLY for one in parameters)
+    count = sum(parameter.kind is parameter.POSITIONAL_ONLY for parameter in parameters)
     bounds = (0, 1) if name == "clip" else ()
     with pytest.raises(TypeError):  # so it is for real numbers only
         function(*[STRICT.asarray([1j, 2.0])] * count, *bounds)
@@ -265,8 +265,8 @@ def test_eigenvectors_are_turned_by_nothing(dtype, kind):
         array = given.astype(dtype) if kind == "complex" else given.real.astype(DTYPES[dtype])
         result = burn.linalg.eig(tensor(array))
         assert result._fields == ("eigenvalues", "eigenvectors")
-        assert {one.dtype.name for one in result} == {dtype}
-        values, vectors = (one.numpy() for one in result)
+        assert {tensor.dtype.name for tensor in result} == {dtype}
+        values, vectors = (tensor.numpy() for tensor in result)
         tolerance = 20 * TOLERANCES[dtype]
         turned = vectors * values[..., None, :]
         np.testing.assert_allclose(array @ vectors, turned, rtol=tolerance, atol=tolerance)

@@ -51,10 +51,10 @@ CASES = [
 
 @pytest.mark.together(("subject", "samples"), CASES)
 def test_what_an_op_makes_is_on_the_device_of_its_operands(subject, samples, everything):
-    for one in samples.samples if everything else samples.samples[::4]:
-        for dtype in subject.dtypes(samples, one):
+    for sample in samples.samples if everything else samples.samples[::4]:
+        for dtype in subject.dtypes(samples, sample):
             if dtype in (bool_, int8, int32, float32):
-                check_sample(subject, samples, one, dtype)
+                check_sample(subject, samples, sample, dtype)
 
 
 class Late(types.ModuleType):
@@ -133,7 +133,7 @@ class FrozenBackend(ArrayBackend):
         super().__init__(np)
         self.xp = types.SimpleNamespace(**{name: getattr(np, name) for name in dir(np)})
         self.xp.asarray = lambda *args, **options: np.asarray(
-            *args, **{name: one for name, one in options.items() if one is not None}
+            *args, **{name: option for name, option in options.items() if option is not None}
         ).view(Frozen)
 
     def name(self, device):

@@ -56,7 +56,7 @@ def test_the_event_loop_runs_while_a_device_works(units, gate):
     data, number, several, again = asyncio.run(main())
     assert data.tolist() == again.tolist() == [1.0, 2.0]
     assert number == 3.0
-    assert [one.tolist() for one in several] == [[1.0, 2.0], 3.0]
+    assert [tensor.tolist() for tensor in several] == [[1.0, 2.0], 3.0]
 
 
 def test_a_read_is_of_the_value_at_the_time_of_the_call(units, gate):

@@ -41,8 +41,8 @@ def expected_attention(query, key, value, mask, bias, scale, softcap, is_causal)
 def compare(arrays, mask=None, bias=None, **options):
     """Values and gradients, by all operands that are floats."""
     floats = [*arrays] if bias is None else [*arrays, bias]
-    xs = [leaf(one) for one in floats]
-    ys = [torch.tensor(one, requires_grad=True) for one in floats]
+    xs = [leaf(number) for number in floats]
+    ys = [torch.tensor(number, requires_grad=True) for number in floats]
     ours = functional.attention(
         *xs[:3],
         None if mask is None else burn.asarray(mask, device=CPU),
@@ -96,10 +96,10 @@ def test_attention_is_that_of_torch_with_the_mask_inverted(is_causal):
     mask[..., 0] = False
     options = {"is_causal": True} if is_causal else {"attn_mask": torch.tensor(~mask)}
     expected = F.scaled_dot_product_attention(
-        *[torch.tensor(one) for one in (query, key, value)], **options
+        *[torch.tensor(tensor) for tensor in (query, key, value)], **options
     )
     found = functional.attention(
-        *[burn.asarray(one, device=CPU) for one in (query, key, value)],
+        *[burn.asarray(tensor, device=CPU) for tensor in (query, key, value)],
         None if is_causal else burn.asarray(mask, device=CPU),
         is_causal=is_causal,
     )
@@ -140,7 +140,7 @@ def test_long_sequences_are_worked_on_in_blocks(batch, queries, keys, is_causal)
 
 
 def test_a_query_without_keys_gives_0_and_no_gradient():
-    query, key, value = (leaf(one) for one in operands((2,), 3, 4, 2, 2))
+    query, key, value = (leaf(operand) for operand in operands((2,), 3, 4, 2, 2))
     mask = np.zeros((2, 3, 4), np.bool_)
     mask[0, 1] = True
     mask[1] = True
@@ -155,7 +155,7 @@ def test_a_query_without_keys_gives_0_and_no_gradient():
 
 
 def test_a_bias_of_minus_infinity_excludes_a_key():
-    query, key, value = (burn.asarray(one, device=CPU) for one in operands((), 2, 3, 2, 2))
+    query, key, value = (burn.asarray(operand, device=CPU) for operand in operands((), 2, 3, 2, 2))
     mask = np.array([[False, True, False], [True, True, True]])
     bias = np.where(mask, -math.inf, 0.0)
     masked = functional.attention(query, key, value, burn.asarray(mask, device=CPU))
@@ -179,7 +179,7 @@ def test_a_causal_query_stands_at_the_end():
 )
 def test_empty_operands(shape):
     batch, queries, keys, features, values = shape
-    xs = [leaf(one) for one in operands((batch,), queries, keys, features, values)]
+    xs = [leaf(operand) for operand in operands((batch,), queries, keys, features, values)]
     output = functional.attention(*xs)
     assert output.shape == (batch, queries, values)
     gradients = output.sum().backward()
@@ -190,7 +190,9 @@ def test_empty_operands(shape):
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 def test_narrow_dtypes_add_up_in_float32(dtype):
-    xs = [burn.asarray(one, dtype=dtype, device=CPU) for one in operands((2,), 40, 60, 16, 16)]
+    xs = [
+        burn.asarray(operand, dtype=dtype, device=CPU) for operand in operands((2,), 40, 60, 16, 16)
+    ]
     output = functional.attention(*xs)
     assert str(output.dtype) == dtype
     wide = [torch.tensor(x.astype("float64").numpy()) for x in xs]

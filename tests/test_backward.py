@@ -27,7 +27,7 @@ def leaf(values, device=TRACKED, **options):
 
 def nodes():
     """The number of nodes of graphs that are alive."""
-    return sum(issubclass(type(one), Node) for one in gc.get_objects())
+    return sum(issubclass(type(obj), Node) for obj in gc.get_objects())
 
 
 # Where it starts.
@@ -114,8 +114,8 @@ def test_the_gradient_of_a_tensor_that_is_no_leaf_is_kept_on_demand():
 def test_a_retained_gradient_of_a_tensor_without_influence_is_none():
     x = leaf([1.0, 3.0])
     y, unused = x * x, x * 2
-    for one in (y, unused):
-        one.retain_grad()
+    for item in (y, unused):
+        item.retain_grad()
     gradients = y.sum().backward()
     assert unused.grad(gradients) is None
     _, indices = burn.topk(x, 1)
@@ -176,12 +176,12 @@ def test_gradients_of_wanted_inputs_are_those_of_a_whole_pass(device):
         hidden, loss = build()
         gradients = loss.backward(inputs=wanted)
         assert len(gradients) == len(wanted)
-        for one in (a, b, c):
-            if any(one is other for other in wanted):
-                assert one.grad(gradients).tolist() == one.grad(whole).tolist()
+        for item in (a, b, c):
+            if any(item is other for other in wanted):
+                assert item.grad(gradients).tolist() == item.grad(whole).tolist()
             else:
-                assert one not in gradients
-                assert one.grad(gradients) is None
+                assert item not in gradients
+                assert item.grad(gradients) is None
     hidden, loss = build()
     gradients = loss.backward(inputs=[hidden, a, unused])
     assert hidden.grad(gradients).shape == (4,)
@@ -233,7 +233,7 @@ def test_an_input_may_lead_to_another_one():
     first = x * 3
     second = first * first
     gradients = second.sum().backward(inputs=[second, first, x])
-    assert [one.grad(gradients).tolist() for one in (second, first, x)] == [
+    assert [item.grad(gradients).tolist() for item in (second, first, x)] == [
         [1.0, 1.0],
         [6.0, 12.0],
         [18.0, 36.0],
@@ -457,7 +457,9 @@ def test_a_call_that_is_no_op_has_a_gradient(autodiff, monkeypatch):
     seen = []
 
     def vjp(table, cotangents):
-        seen.append((table, [None if one is None else one.tolist() for one in cotangents]))
+        seen.append(
+            (table, [None if cotangent is None else cotangent.tolist() for cotangent in cotangents])
+        )
         if len(seen) == 2:
             raise ValueError("broken")
         return table.multiply(cotangents[0], 10.0), None
@@ -638,7 +640,7 @@ def test_a_pass_joins_neighbouring_slices_by_one_op():
     total = sum((row * 2).sum() for row in burn.unstack(x))
     with burn.profile(show=False) as profile:
         gradients = total.backward()
-    names = [one.name for one in profile.events]
+    names = [event.name for event in profile.events]
     assert names.count("concat") == 1
     assert not {"slice_assign", "add", "pad"} & set(names)
     assert (gradients[x].numpy() == 2.0).all()
@@ -652,5 +654,5 @@ def test_a_pass_keeps_few_gradients_of_overlapping_slices():
         kept.append(weakref.ref(gradient))
         parts.add(ops, Part(gradient, ((number % 2, len(gradient), 1),)))
         del gradient
-        assert sum(one() is not None for one in kept) <= 2
+        assert sum(function() is not None for function in kept) <= 2
     assert parts.joined(ops).tolist() == [4.0, 8.0, 8.0, 8.0, 8.0, 7.0, 5.0, 1.0]

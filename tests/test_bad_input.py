@@ -424,9 +424,9 @@ def test_a_layer_that_gets_no_number_says_so(name):
             given = [*arguments[:index], wrong, *arguments[index + 1 :]]
             with pytest.raises(burn.BurnError):
                 layer(*given)
-        for one in parameters[len(arguments) :]:
+        for parameter in parameters[len(arguments) :]:
             with contextlib.suppress(burn.BurnError):
-                layer(*arguments, **{one.name: wrong})
+                layer(*arguments, **{parameter.name: wrong})
 
 
 def test_muon_takes_coefficients_alone():

@@ -153,9 +153,9 @@ def total():
 
     @total.on_host
     def _(ops, x, others):
-        values = [ops.backend.to_data(one).array for one in (x, *others)]
+        values = [ops.backend.to_data(item).array for item in (x, *others)]
         upload = [TensorData(2 * values[0]), TensorData(np.asarray(sum(map(np.sum, values))))]
-        return tuple(ops.backend.from_data(one, ops.device) for one in upload)
+        return tuple(ops.backend.from_data(item, ops.device) for item in upload)
 
     yield total
     del REGISTRY["total"]

@@ -141,7 +141,7 @@ def test_nothing_is_kept_that_would_not_be_kept_without_checkpointing(network):
         gradients = total.backward()
         found.append([x.grad(gradients).tolist(), w.grad(gradients).tolist()])
     assert found[0] == found[1]
-    plain, balanced = (memory_of(partial(loss, one))[0] for one in (PLAIN, CHECKPOINTING))
+    plain, balanced = (memory_of(partial(loss, item))[0] for item in (PLAIN, CHECKPOINTING))
     assert balanced < plain + BYTES / 10
 
 
@@ -180,7 +180,7 @@ def test_a_value_is_computed_again_once_and_only_if_that_keeps_less():
 
 def training(device, layers=12, batch=128, width=64):
     """Steps of gradient descent, written as `docs/users/autodiff.md` does."""
-    x, target = (one.inner() for one in leaves(device, (batch, width), (batch, width)))
+    x, target = (leaf.inner() for leaf in leaves(device, (batch, width), (batch, width)))
     shapes = [(width, width), (width,), (width,), (width,)] * layers
     parameters = leaves(device, *shapes)
 
@@ -255,7 +255,7 @@ def test_what_a_transform_tracks_follows_leaves_outside():
         assert gradient.device is value.device is weight.device
         return weight.grad((gradient * value * weight).sum().backward()).tolist()
 
-    constants = [burn.ones((3, 2), device=one) for one in (PLAIN.inner(), PLAIN, CHECKPOINTING)]
+    constants = [burn.ones((3, 2), device=item) for item in (PLAIN.inner(), PLAIN, CHECKPOINTING)]
     results = [
         penalty(burn.asarray([0.5, 2.0], device=tracking).require_grad(), x)
         for tracking in (PLAIN, CHECKPOINTING)

@@ -176,7 +176,7 @@ def test_a_part_is_a_file_of_tensors(folder):
     assert {path: bits(x) for path, x in state.items()} == {
         path: bits(x) for path, x in net.state_dict().items()
     }
-    assert sorted(one.name for one in (folder / "step-00000007").iterdir()) == [
+    assert sorted(path.name for path in (folder / "step-00000007").iterdir()) == [
         "checkpoint.json",
         "net.safetensors",
         "state.json",
@@ -642,7 +642,8 @@ def test_an_error_of_the_thread_arrives_with_its_traceback(folder, monkeypatch):
         assert caught.value.errno == 28
         assert "step 2 was not saved" in caught.value.__notes__
         assert "fail(" in "".join(traceback.format_exception(caught.value)) or any(
-            one.name == "fail" for one in traceback.extract_tb(caught.value.__cause__.__traceback__)
+            item.name == "fail"
+            for item in traceback.extract_tb(caught.value.__cause__.__traceback__)
         )
         assert checkpoints.steps() == [1]
         assert names_in(folder) == ["step-00000001"]
@@ -753,7 +754,7 @@ checkpoints.save(1, x=burn.ones(3, device="cpu"))
 
 
 def names_in(folder):
-    return sorted(one.name for one in folder.iterdir() if one.name != ".lock")
+    return sorted(path.name for path in folder.iterdir() if path.name != ".lock")
 
 
 def test_a_second_process_is_refused(folder, run_python):
@@ -1020,22 +1021,22 @@ def describe(path):
 
 
 MANIFESTS = {
-    "a later version": (lambda one: one.update(version=2), "version 2 of the format"),
-    "no version": (lambda one: one.update(version="1"), "no manifest of a checkpoint"),
-    "another format": (lambda one: one.update(format="x"), "no manifest of a checkpoint"),
-    "a list": (lambda one: [1], "no JSON object"),
-    "another step": (lambda one: one.update(step=1), "is of step 1, and its folder of step 2"),
-    "no files": (lambda one: one.update(files=[]), "does not say which files"),
-    "no state": (lambda one: one["files"].pop("state.json"), "does not say which files"),
-    "a path": (lambda one: one["files"].update({"../../x": {}}), "names the file '../../x'"),
-    "an absolute path": (lambda one: one["files"].update({"/etc/passwd": {}}), "names the file"),
+    "a later version": (lambda item: item.update(version=2), "version 2 of the format"),
+    "no version": (lambda item: item.update(version="1"), "no manifest of a checkpoint"),
+    "another format": (lambda item: item.update(format="x"), "no manifest of a checkpoint"),
+    "a list": (lambda item: [1], "no JSON object"),
+    "another step": (lambda item: item.update(step=1), "is of step 1, and its folder of step 2"),
+    "no files": (lambda item: item.update(files=[]), "does not say which files"),
+    "no state": (lambda item: item["files"].pop("state.json"), "does not say which files"),
+    "a path": (lambda item: item["files"].update({"../../x": {}}), "names the file '../../x'"),
+    "an absolute path": (lambda item: item["files"].update({"/etc/passwd": {}}), "names the file"),
     "a file too many": (
-        lambda one: one["files"].update({"x.json": {"size": 1, "sha256": ""}}),
+        lambda item: item["files"].update({"x.json": {"size": 1, "sha256": ""}}),
         "No such file",
     ),
-    "no description": (lambda one: one["files"].update({"state.json": 1}), "names the file"),
-    "no size": (lambda one: one["files"]["state.json"].pop("size"), "checkpoint.json says None"),
-    "no hash": (lambda one: one["files"]["state.json"].pop("sha256"), "SHA-256"),
+    "no description": (lambda item: item["files"].update({"state.json": 1}), "names the file"),
+    "no size": (lambda item: item["files"]["state.json"].pop("size"), "checkpoint.json says None"),
+    "no hash": (lambda item: item["files"]["state.json"].pop("sha256"), "SHA-256"),
 }
 
 
@@ -1048,7 +1049,7 @@ def test_a_hostile_manifest_is_refused(case, saved):
 
 @pytest.mark.parametrize("number", [None, "1", -1, 1.5, True, 10**400])
 def test_a_checkpoint_whose_number_is_unknown_comes_after_the_step_before(number, saved):
-    change(saved / "checkpoint.json", lambda one: one.update(number=number))
+    change(saved / "checkpoint.json", lambda item: item.update(number=number))
     with Checkpoints(saved.parent) as checkpoints:
         assert checkpoints.steps() == [1, 2]
         assert checkpoints.restore().step == 2
@@ -1179,8 +1180,8 @@ def test_a_damaged_file_is_named_with_the_step_that_is_intact(name, damage, save
 
 
 def test_no_intact_checkpoint_is_an_error_that_says_so(saved):
-    for one in saved.parent.glob("step-*/state.json"):
-        one.write_text("{}")
+    for path in saved.parent.glob("step-*/state.json"):
+        path.write_text("{}")
     with pytest.raises(StoreError, match="No other checkpoint here is intact"):
         Checkpoints(saved.parent).restore()
 

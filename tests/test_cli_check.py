@@ -126,7 +126,7 @@ def test_json_says_it_of_each_device():
     with backend(WrongBits):
         result = run("--json")
     assert result.exit_code == 1
-    checks = {one["name"]: one["check"] for one in json.loads(result.stdout)["devices"]}
+    checks = {device["name"]: device["check"] for device in json.loads(result.stdout)["devices"]}
     assert checks["cpu:0"]["passed"] is True
     assert checks["cpu:0"]["reason"] is None
     assert 0 < checks["cpu:0"]["seconds"] < 60
@@ -137,7 +137,9 @@ def test_json_says_it_of_each_device():
 def test_a_check_loads_what_only_the_library_knows():
     with backend(CpuBackend):
         result = run("--json")
-    (device,) = [one for one in json.loads(result.stdout)["devices"] if one["backend"] == "new"]
+    (device,) = [
+        device for device in json.loads(result.stdout)["devices"] if device["backend"] == "new"
+    ]
     assert device["dtypes"]["float32"] == ["storage", "arithmetic"]
 
 
@@ -183,7 +185,9 @@ def test_a_plugin_that_ends_the_process_is_named_and_the_others_are_checked(
         assert "PASS  cpu:0 " in result.stdout
         assert 'burn_crashing.py", line 6 in load' in result.stdout
     else:
-        checks = {one["name"]: one["check"] for one in json.loads(result.stdout)["devices"]}
+        checks = {
+            device["name"]: device["check"] for device in json.loads(result.stdout)["devices"]
+        }
         assert checks["cpu:0"]["passed"] is True
         assert checks["crashing:0"]["reason"] == reason
 
@@ -220,7 +224,7 @@ def test_a_load_that_does_not_answer_keeps_nothing_else_from_being_listed(monkey
         result = run("--json")
         release.set()
         registry.entries["new"].load()
-    devices = {one["name"]: one for one in json.loads(result.stdout)["devices"]}
+    devices = {device["name"]: device for device in json.loads(result.stdout)["devices"]}
     assert devices["new:0"]["check"]["reason"] == "load: no answer within 0.2 s"
     assert devices["new:0"]["dtypes"] is None
     assert devices["cpu:0"]["check"]["passed"] is True

@@ -43,17 +43,19 @@ def marks(output, name):
     """The mark of each dtype in the line of a device."""
     lines = output.splitlines()
     (head,) = [number for number, line in enumerate(lines) if line.startswith("  Dtypes")]
-    families = [(one.start(), one.group()) for one in re.finditer(r"\w+", lines[head - 1])]
+    families = [(item.start(), item.group()) for item in re.finditer(r"\w+", lines[head - 1])]
     columns = {"bool": families[0][0]}
-    for one in re.finditer(r"\d+", lines[head]):
-        family = [word for start, word in families if start <= one.start()][-1]
-        columns[family + one.group()] = one.start()
+    for item in re.finditer(r"\d+", lines[head]):
+        family = [word for start, word in families if start <= item.start()][-1]
+        columns[family + item.group()] = item.start()
     _, line = rows(output, name)
     return {dtype: line[column] for dtype, column in columns.items()}
 
 
 def found(name):
-    (device,) = [one for one in json.loads(devices("--json"))["devices"] if one["name"] == name]
+    (device,) = [
+        device for device in json.loads(devices("--json"))["devices"] if device["name"] == name
+    ]
     return device
 
 

@@ -46,7 +46,7 @@ def plugins(run_burn, **variables):
 
 
 def by_backend(document):
-    return {one["backend"] or one["name"]: one for one in document["plugins"]}
+    return {plugin["backend"] or plugin["name"]: plugin for plugin in document["plugins"]}
 
 
 def ops(*arguments, width=80, status=0):
@@ -91,7 +91,9 @@ def test_json_has_the_same_under_stable_keys(run_burn):
 
 def test_every_backend_of_a_plugin_has_a_state_of_its_own(run_burn, install):
     found = by_backend(plugins(run_burn, PYTHONPATH=install("several", SEVERAL)))
-    assert {name: one["state"] for name, one in found.items() if one["name"] == "several"} == {
+    assert {
+        name: value["state"] for name, value in found.items() if value["name"] == "several"
+    } == {
         "working": "ready",
         "idle": "no hardware",
         "failing": "failed",
@@ -220,7 +222,7 @@ def test_ops_as_json_has_stable_keys():
         "reason": None,
     }
     assert list(counts) == ["native", "derived", "host", "unsupported"]
-    (relu,) = [one for one in document["ops"] if one["name"] == "relu"]
+    (relu,) = [item for item in document["ops"] if item["name"] == "relu"]
     assert relu == {
         "name": "relu",
         "family": "rectifier",
@@ -241,10 +243,10 @@ def test_a_backend_that_cannot_be_loaded_is_a_line_unless_it_was_asked_for():
         assert "cpu of burn-cpu" in output
         document = json.loads(ops("--json"))
         result = CliRunner().invoke(main, ["ops", "new"])
-    reasons = {one["name"]: one["reason"] for one in document["backends"]}
+    reasons = {backend["name"]: backend["reason"] for backend in document["backends"]}
     assert reasons["new"] == "ImportError: libnew.so: cannot open"
     assert reasons["cpu"] is None
-    assert {one["origins"]["new"] for one in document["ops"]} == {None}
+    assert {item["origins"]["new"] for item in document["ops"]} == {None}
     assert result.exit_code == 1
     assert result.stdout == ""
     assert "ImportError: libnew.so: cannot open" in result.stderr
@@ -275,7 +277,10 @@ def burn_backends():
 def test_a_plugin_that_claims_a_name_of_ours_is_refused_and_named(run_burn, install):
     variables = {"PYTHONPATH": install("claimant", CLAIMANT), "BURN_PLUGINS": "cpu,claimant"}
     document = json.loads(run_burn("plugins", "--json", **variables).stdout)
-    states = {one["distribution"]: (one["state"], one["reason"]) for one in document["plugins"]}
+    states = {
+        plugin["distribution"]: (plugin["state"], plugin["reason"])
+        for plugin in document["plugins"]
+    }
     assert states["burn-cpu"] == ("ready", None)
     state, reason = states["burn-claimant"]
     assert state == "failed"

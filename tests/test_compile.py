@@ -135,7 +135,7 @@ class Box:
         self.x, self.name = x, name
 
 
-burn.tree.register(Box, lambda one: ((one.x,), one.name), lambda name, parts: Box(*parts, name))
+burn.tree.register(Box, lambda item: ((item.x,), item.name), lambda name, parts: Box(*parts, name))
 
 
 def test_containers_go_in_and_out():
@@ -579,7 +579,7 @@ def test_wrong_options_and_functions_are_refused():
 def test_it_shows_what_was_compiled():
     step, _ = compiled(lambda x: burn.exp(x) + 1.0)
     step(tensor(1.0, 2.0))
-    assert [one.name for one in step.graph.operations] == ["exp", "add"]
+    assert [operation.name for operation in step.graph.operations] == ["exp", "add"]
     assert step.cost().total.flops > 0
     assert step.svg().startswith("<svg")
     assert (">0 kernel: " in step.svg()) == ("0 kernel" in step.explain())
@@ -610,7 +610,7 @@ def test_random_numbers_are_those_of_the_function(device):
     for call, results in ((step, found), (function, expected)):
         x.device.seed(3)
         for _ in range(3):
-            results += [one.tolist() for one in call(x)]
+            results += [tensor.tolist() for tensor in call(x)]
     assert found == expected
     assert counted.count == 1
 
@@ -705,7 +705,7 @@ def test_writes_of_other_threads_go_on_while_a_function_is_traced():
         other[...] = other * 2.0
         return y, inner * 1.0, inner + weight
 
-    results = [one.tolist() for one in burn.compile(function)(tensor(1.0))]
+    results = [tensor.tolist() for tensor in burn.compile(function)(tensor(1.0))]
     assert results == [[13.0, 14.0], [7.0], [14.0, 15.0]]
     assert weight.tolist() == [7.0, 8.0]
     assert view.tolist() == [8.0]
@@ -719,7 +719,7 @@ def in_another_thread(function):
 
 def views_of(x):
     """The views of a tensor that are alive, as the running thread sees them."""
-    return [view for view in [one() for one in x.link or ()] if view is not None]
+    return [view for view in [function() for function in x.link or ()] if view is not None]
 
 
 @pytest.mark.parametrize("name", TRACES)
@@ -733,11 +733,11 @@ def test_other_threads_see_no_view_that_a_trace_makes(name, kind):
     def function(x):
         first, second = weight.mT, weight.reshape((-1,))
         third = second[:1]
-        seen.append(in_another_thread(lambda: [id(one) for one in views_of(root)]))
+        seen.append(in_another_thread(lambda: [id(view) for view in views_of(root)]))
         weight[...] = 1.0
         return x * first, second, third
 
-    before = [id(one) for one in views_of(root)]
+    before = [id(view) for view in views_of(root)]
     TRACES[name](function)(tensor(1.0))
     assert seen == [before]
     assert id(own) in before
@@ -786,9 +786,11 @@ def test_a_write_of_another_thread_while_a_trace_makes_a_view_adds_nothing_to_th
     program = burn.ir.trace(lambda x: x * view.mT.reshape((-1,)), burn.ones(3, device=CPU))
     monkeypatch.undo()
     assert other.tolist() == [2.0]
-    operations = [one.name for one in program.operations if isinstance(one, OperationIr)]
+    operations = [
+        operation.name for operation in program.operations if isinstance(operation, OperationIr)
+    ]
     assert operations == ["permute", "reshape", "multiply"]
-    assert [one is view for one in program.calling.captured] == [True]
+    assert [item is view for item in program.calling.captured] == [True]
 
 
 @pytest.mark.parametrize("name", ["compile", "trace"])
@@ -854,7 +856,7 @@ def test_traces_of_two_threads_share_a_tensor():
 
     with ThreadPoolExecutor(2) as pool:
         traces = [pool.submit(burn.ir.trace, function, tensor(1.0)) for _ in range(2)]
-        programs = [one.result(60.0) for one in traces]
+        programs = [trace.result(60.0) for trace in traces]
     assert weight.tolist() == [2.0]
     assert programs[0](tensor(1.0)).tolist() == [9.0]
     assert programs[1](tensor(1.0)).tolist() == [16.0]
@@ -864,7 +866,7 @@ def test_a_trace_that_fails_leaves_tensors_alone():
     weight = tensor(2.0)
 
     def function(x):
-        y = burn.cond(x > 0.0, lambda one: one * weight, lambda one: one - weight, x * weight)
+        y = burn.cond(x > 0.0, lambda item: item * weight, lambda item: item - weight, x * weight)
         return bool(y > 0.0)
 
     with pytest.raises(burn.errors.TraceError):
@@ -901,7 +903,7 @@ def test_arguments_are_not_kept():
     step(x, {"y": y})
     del x, y
     gc.collect()
-    assert [one() for one in references] == [None, None]
+    assert [reference() for reference in references] == [None, None]
 
 
 # Other processes, copies, observers, control flow.
@@ -914,8 +916,8 @@ def doubled(x):
 
 def test_a_compiled_function_is_pickled_and_copied():
     assert pickle.loads(pickle.dumps(doubled)) is doubled
-    for one in (copy.deepcopy(doubled), copy.copy(doubled)):
-        assert one is doubled
+    for item in (copy.deepcopy(doubled), copy.copy(doubled)):
+        assert item is doubled
     made = burn.compile(math.fsum)
     assert pickle.loads(pickle.dumps(made))([1.0, 2.0]) == 3.0
     model = nn.Linear(2, 1, device=CPU)

@@ -65,7 +65,7 @@ def in_a_loop(x, indices):
 )
 def test_an_index_out_of_range_names_the_call_and_the_line(device, function, called):
     x = burn.ones((3, 4), device=device)
-    right, wrong = (burn.asarray([0, one, 1], device=device) for one in (2, 7))
+    right, wrong = (burn.asarray([0, number, 1], device=device) for number in (2, 7))
     compiled = burn.compile(function)
     for _ in range(CALLS):
         with pytest.raises(burn.OutOfRangeError) as failure:
@@ -161,12 +161,12 @@ def test_a_wrong_call_after_right_ones_is_refused_as_without_compile(device):
         (x, "y"),
         (x,),
     ]
-    for one in wrong:
+    for item in wrong:
         compiled(x, y)
         with pytest.raises(Exception) as eager:  # noqa: PT011 — of several classes
-            function(*one)
+            function(*item)
         with pytest.raises(eager.type) as failure:
-            compiled(*one)
+            compiled(*item)
         assert str(failure.value) == str(eager.value)
         assert compiled(x, y).tolist() == [[3.0] * 4] * 2
 

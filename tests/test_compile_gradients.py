@@ -39,7 +39,7 @@ def gradients_of(function, x, w):
     assert second.is_tracked
     assert not indices.is_tracked
     found = ((first * first).sum() + second).backward()
-    return [one.tolist() for one in (first, second, indices, found[x], found[w])]
+    return [tensor.tolist() for tensor in (first, second, indices, found[x], found[w])]
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -51,8 +51,8 @@ def test_results_are_differentiated_by_what_is_passed(device, checkpoints):
     step = burn.compile(mixed)
     for _ in range(3):
         found, expected = gradients_of(step, x, w), gradients_of(mixed, x, w)
-        for one, other in zip(found, expected, strict=True):
-            np.testing.assert_allclose(one, other, 1e-5, 1e-6)
+        for item, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(item, other, 1e-5, 1e-6)
     assert step.programs == 1
 
 
@@ -98,8 +98,8 @@ def test_a_compiled_model_trains_with_an_eager_optimizer():
             found.append(loss.item())
         return found, net.state_dict()["1.running_mean"].tolist()
 
-    for one, other in zip(losses(True), losses(False), strict=True):
-        np.testing.assert_allclose(one, other, 1e-4)
+    for item, other in zip(losses(True), losses(False), strict=True):
+        np.testing.assert_allclose(item, other, 1e-4)
 
 
 def test_what_was_computed_outside_goes_on():
@@ -209,11 +209,11 @@ def test_gradients_inside():
     for function in (by_backward, lambda: burn.value_and_grad(loss_of)(net)[0]):
         step = burn.compile(function)
         for _ in range(2):
-            for one, other in zip(
+            for tensor, other in zip(
                 burn.tree.leaves(step()), burn.tree.leaves(function()), strict=True
             ):
-                np.testing.assert_allclose(one.tolist(), other.tolist(), 1e-5, 1e-6)
-                assert one.is_tracked == other.is_tracked
+                np.testing.assert_allclose(tensor.tolist(), other.tolist(), 1e-5, 1e-6)
+                assert tensor.is_tracked == other.is_tracked
 
 
 def test_a_function_makes_leaves():
@@ -248,10 +248,10 @@ def test_results_under_a_transform_are_those_of_the_function():
         lambda f: burn.grad(lambda x: burn.grad(f)(x, w).sum())(x),
         lambda f: burn.vmap(burn.grad(f), in_axes=(0, None))(burn.stack([x, x * 2.0]), w),
     ):
-        for one, other in zip(
+        for tensor, other in zip(
             burn.tree.leaves(transformed(step)), burn.tree.leaves(transformed(plain)), strict=True
         ):
-            assert one.tolist() == other.tolist()
+            assert tensor.tolist() == other.tolist()
 
 
 def test_many_backward_passes_leave_nothing_behind():

@@ -163,31 +163,31 @@ def arrays(shapes):
 @pytest.mark.parametrize("device", DEVICES)
 @given(shapes=operands, description=steps, results=st.integers(1, 8))
 def test_a_compiled_program_gives_what_it_gives_eagerly(device, shapes, description, results):
-    values = [burn.asarray(one, device=device) for one in arrays(shapes)]
+    values = [burn.asarray(array, device=device) for array in arrays(shapes)]
     function = program(description, results)
     compiled = burn.compile(function)
     expected = function(*values)
     for _ in range(2):
-        for found, one in zip(compiled(*values), expected, strict=True):
-            np.testing.assert_allclose(found.numpy(), one.numpy(), rtol=1e-9, atol=1e-11)
+        for found, tensor in zip(compiled(*values), expected, strict=True):
+            np.testing.assert_allclose(found.numpy(), tensor.numpy(), rtol=1e-9, atol=1e-11)
 
 
 @pytest.mark.parametrize("device", DEVICES)
 @given(shapes=operands, description=steps)
 def test_a_compiled_program_has_the_eager_gradients(device, shapes, description):
     device = burn.Device(device).autodiff()
-    function = program([one for one in description[:40] if one[0] != "remainder"], 3)
+    function = program([item for item in description[:40] if item[0] != "remainder"], 3)
 
     def gradients(*values):
-        leaves = [one.require_grad() for one in values]
-        found = sum([burn.sum(one) for one in function(*leaves)], leaves[0].sum()).backward()
+        leaves = [value.require_grad() for value in values]
+        found = sum([burn.sum(item) for item in function(*leaves)], leaves[0].sum()).backward()
         return [leaf.grad(found) for leaf in leaves]
 
-    values = [burn.asarray(one, device=device) for one in arrays(shapes)]
+    values = [burn.asarray(array, device=device) for array in arrays(shapes)]
     compiled = burn.compile(gradients)
     expected = gradients(*values)
     for _ in range(2):
-        for found, one in zip(compiled(*values), expected, strict=True):
-            assert (found is None) is (one is None)
-            if one is not None:
-                np.testing.assert_allclose(found.numpy(), one.numpy(), rtol=1e-8, atol=1e-10)
+        for found, tensor in zip(compiled(*values), expected, strict=True):
+            assert (found is None) is (tensor is None)
+            if tensor is not None:
+                np.testing.assert_allclose(found.numpy(), tensor.numpy(), rtol=1e-8, atol=1e-10)

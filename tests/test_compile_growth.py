@@ -88,7 +88,7 @@ def work(function, arguments):
     return lines, code[0]
 
 
-@pytest.mark.parametrize("program", [chain, outputs, training], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("program", [chain, outputs, training], ids=lambda item: item.__name__)
 @pytest.mark.parametrize("name", DEVICES)
 def test_work_grows_with_the_size_of_a_program(name, program, monkeypatch):
     if name == "opencl":  # what a driver compiles is its own
@@ -96,7 +96,7 @@ def test_work_grows_with_the_size_of_a_program(name, program, monkeypatch):
         monkeypatch.setattr(generated.GeneratedOps, "load_kernel", lambda *_: lambda *_: None)
     device = burn.Device(name)
     work(*program(SIZES[0], device))  # imports
-    (small, small_code), (large, large_code) = [work(*program(one, device)) for one in SIZES]
+    (small, small_code), (large, large_code) = [work(*program(item, device)) for item in SIZES]
     steep = {
         f"{code.co_filename}:{code.co_firstlineno} {code.co_name}": (small[code], count)
         for code, count in large.items()

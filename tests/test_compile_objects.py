@@ -113,40 +113,40 @@ def indexed(one: Any, x: Any) -> Any:
     return x
 
 
-of_number("product", lambda one, x: one * x)
-of_number("conversion", lambda one, x: x * float(one))
-of_number("truth", lambda one, x: x * 2.0 if one else x)
-of_number("length", lambda one, x: x * len(one))
-of_number("membership", lambda one, x: x * 2.0 if 5.0 in one else x)
+of_number("product", lambda item, x: item * x)
+of_number("conversion", lambda item, x: x * float(item))
+of_number("truth", lambda item, x: x * 2.0 if item else x)
+of_number("length", lambda item, x: x * len(item))
+of_number("membership", lambda item, x: x * 2.0 if 5.0 in item else x)
 of_number("iteration", looped)
 of_number("iteration over a class attribute", looped, "offset")
 of_number("items", indexed)
 of_number("context manager", entered)
-of_number("method by its name", lambda one, x: x * operator.methodcaller("get")(one))
-of_number("copy", lambda one, x: x * copy.copy(one).value)
-of_number("attribute getter", lambda one, x: x * operator.attrgetter("value")(one))
-of_number("any attribute", lambda one, x: x * getattr(one, "val" + "ue"[: len("xx")]))
-of_number("any class attribute", lambda one, x: x * getattr(one, f"off{'set'}"), "offset")
-of_number("weak reference", lambda one, x: x * weakref.ref(one)().value)
-of_number("instance", lambda one, x: x * Holder(one).twice())
-of_number("partial", lambda one, x: x * functools.partial(lambda other: other.value, one)())
-of_number("gradient", lambda one, x: burn.grad(lambda y, other: (y * other.value).sum())(x, one))
-of_number("checkpoint", lambda one, x: burn.checkpoint(lambda y, other: y * other.value)(x, one))
-of_number("pattern", lambda one, x: x * matched(one))
-of_number("handler", lambda one, x: x * handled(one))
-of_number("list that is made", lambda one, x: x * max([y.value for y in [one] if y.value]))
-of_number("generator", lambda one, x: x * next(y.value for y in [one, one]))
-of_number("key of a dict", lambda one, x: x * max([k.value for k in {one: 1.0}]))
-of_number("append", lambda one, x: x * appended(one)[-1].value)
-of_number("keyword", lambda one, x: scaled(x, by=one))
-of_number("keyword of a class", lambda one, x: x * Holder(inner=one).twice())
-of_number("default of a nested function", lambda one, x: x * default_of(one))
-of_number("context manager of a generator", lambda one, x: x * held(one))
+of_number("method by its name", lambda item, x: x * operator.methodcaller("get")(item))
+of_number("copy", lambda item, x: x * copy.copy(item).value)
+of_number("attribute getter", lambda item, x: x * operator.attrgetter("value")(item))
+of_number("any attribute", lambda item, x: x * getattr(item, "val" + "ue"[: len("xx")]))
+of_number("any class attribute", lambda item, x: x * getattr(item, f"off{'set'}"), "offset")
+of_number("weak reference", lambda item, x: x * weakref.ref(item)().value)
+of_number("instance", lambda item, x: x * Holder(item).twice())
+of_number("partial", lambda item, x: x * functools.partial(lambda other: other.value, item)())
+of_number("gradient", lambda item, x: burn.grad(lambda y, other: (y * other.value).sum())(x, item))
+of_number("checkpoint", lambda item, x: burn.checkpoint(lambda y, other: y * other.value)(x, item))
+of_number("pattern", lambda item, x: x * matched(item))
+of_number("handler", lambda item, x: x * handled(item))
+of_number("list that is made", lambda item, x: x * max([y.value for y in [item] if y.value]))
+of_number("generator", lambda item, x: x * next(y.value for y in [item, item]))
+of_number("key of a dict", lambda item, x: x * max([k.value for k in {item: 1.0}]))
+of_number("append", lambda item, x: x * appended(item)[-1].value)
+of_number("keyword", lambda item, x: scaled(x, by=item))
+of_number("keyword of a class", lambda item, x: x * Holder(inner=item).twice())
+of_number("default of a nested function", lambda item, x: x * default_of(item))
+of_number("context manager of a generator", lambda item, x: x * held(item))
 of_number(
-    "comprehension of globals", lambda one, x: sum([y * OFFSETS["x"] * one.value for y in [x]])
+    "comprehension of globals", lambda item, x: sum([y * OFFSETS["x"] * item.value for y in [x]])
 )
-of_number("attributes that are set", lambda one, x: x * Namespace(value=one).value.value)
-of_number("nested call", lambda one, x: recursive(one, x))
+of_number("attributes that are set", lambda item, x: x * Namespace(value=item).value.value)
+of_number("nested call", lambda item, x: recursive(item, x))
 
 
 OFFSETS = {"x": 1.0}
@@ -330,16 +330,16 @@ def layers(count: int) -> list[Any]:
         ("sum", lambda given: given + given[:1]),
         ("star", lambda given: [*given, *given]),
         ("reversed", lambda given: [*reversed(given)]),
-        ("sorted", lambda given: sorted(given, key=lambda one: one.factor)),
-        ("filter", lambda given: [one for one in given if one.factor]),
+        ("sorted", lambda given: sorted(given, key=lambda item: item.factor)),
+        ("filter", lambda given: [item for item in given if item.factor]),
     ],
 )
 def test_layers_of_a_list_that_a_function_makes_are_what_they_are_now(name, part, last):
     given = layers(200 if name == "slice" else 3)
 
     def function(x):
-        for one in part(given):
-            x = x * one.factor
+        for item in part(given):
+            x = x * item.factor
         return x
 
     check(function, put(given[-1 if last else 1], "factor", 5.0))
@@ -453,11 +453,11 @@ def cached_property() -> Case:
 @case
 def functions_of_a_loop_with_defaults() -> Case:
     given = layers(3)
-    functions = [lambda x, one=one: x * one.factor for one in given]
+    functions = [lambda x, element=item: x * element.factor for item in given]
 
     def function(x: Any) -> Any:
-        for one in functions:
-            x = one(x)
+        for item in functions:
+            x = item(x)
         return x
 
     return function, put(given[2], "factor", 5.0)
@@ -782,10 +782,10 @@ def draw(read: Callable[[], float]) -> Callable[[Any], Any]:
 @pytest.mark.parametrize(
     "read",
     [
-        lambda one, x: x * 2.0 if one.epoch in one.window else x,
-        lambda one, x: x * one.table[0] if one.augments else x,
-        lambda one, x: x * one.missing["key"] if one.augments else x,
-        lambda one, x: x * getattr(one.options, "momentum", 0.0) if one.augments else x,
+        lambda item, x: x * 2.0 if item.epoch in item.window else x,
+        lambda item, x: x * item.table[0] if item.augments else x,
+        lambda item, x: x * item.missing["key"] if item.augments else x,
+        lambda item, x: x * getattr(item.options, "momentum", 0.0) if item.augments else x,
     ],
 )
 def test_branches_that_are_not_taken_cost_nothing_and_run_nothing(read):
@@ -811,10 +811,10 @@ def test_branches_that_are_not_taken_cost_nothing_and_run_nothing(read):
 @pytest.mark.parametrize(
     "read",
     [
-        lambda one, x: x * 2.0 if one.history else x,
-        lambda one, x: x * 2.0 if one is not None else x,
-        lambda one, x: x * max(one.layers, key=lambda layer: layer.factor).factor,
-        lambda one, x: x * functools.reduce(operator.mul, [y.factor for y in one.layers]),
+        lambda item, x: x * 2.0 if item.history else x,
+        lambda item, x: x * 2.0 if item is not None else x,
+        lambda item, x: x * max(item.layers, key=lambda layer: layer.factor).factor,
+        lambda item, x: x * functools.reduce(operator.mul, [y.factor for y in item.layers]),
     ],
 )
 def test_what_only_lies_beside_what_is_read_makes_no_program(read):

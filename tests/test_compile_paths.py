@@ -163,7 +163,7 @@ def _cases() -> dict[str, Callable[[], Case]]:  # noqa: C901 — a row for each 
         cases[name] = make
 
     def put(name: str, value: Any) -> Callable[[Trainer], object]:
-        return lambda one: setattr(one, name, value)
+        return lambda item: setattr(item, name, value)
 
     of_trainer("attribute", lambda s, x: s.scale * x, put("scale", 3.0), put("scale", 2.0))
     of_trainer("integer that equals", lambda s, x: x + s.scale // 1, put("scale", 3))
@@ -236,7 +236,7 @@ def _cases() -> dict[str, Callable[[], Case]]:  # noqa: C901 — a row for each 
     )
     of_trainer(
         "enumerate",
-        lambda s, x: sum((i * one.factor * x for i, one in enumerate(s.layers)), x),
+        lambda s, x: sum((i * layer.factor * x for i, layer in enumerate(s.layers)), x),
         lambda s: setattr(s.layers[1], "factor", 7.0),
     )
     of_trainer(
@@ -252,7 +252,7 @@ def _cases() -> dict[str, Callable[[], Case]]:  # noqa: C901 — a row for each 
     )
     of_trainer(
         "comprehension",
-        lambda s, x: sum([one.factor for one in s.layers]) * x,
+        lambda s, x: sum([layer.factor for layer in s.layers]) * x,
         lambda s: setattr(s.layers[0], "factor", 7.0),
     )
     of_trainer("sum of a list", lambda s, x: sum(s.table) * x, lambda s: s.table.append(3.0))
@@ -307,15 +307,17 @@ def _cases() -> dict[str, Callable[[], Case]]:  # noqa: C901 — a row for each 
         put("scale", 5.0),
         put("mode", "minus"),
     )
-    of_trainer("transform", lambda s, x: burn.vmap(lambda one: one * s.scale)(x), put("scale", 5.0))
+    of_trainer(
+        "transform", lambda s, x: burn.vmap(lambda item: item * s.scale)(x), put("scale", 5.0)
+    )
     of_trainer(
         "scan",
-        lambda s, x: burn.scan(lambda c, one: (c + one * s.scale, None), x[0], x)[0],
+        lambda s, x: burn.scan(lambda c, item: (c + item * s.scale, None), x[0], x)[0],
         put("scale", 5.0),
     )
     of_trainer(
         "map of a lambda",
-        lambda s, x: sum(map(lambda one: one.factor * x, s.layers), x),  # noqa: C417 — under test
+        lambda s, x: sum(map(lambda layer: layer.factor * x, s.layers), x),  # noqa: C417 — under test
         lambda s: setattr(s.layers[0], "factor", 7.0),
     )
     of_trainer(
@@ -701,9 +703,9 @@ class Ignorant:
 
 def codes(code: types.CodeType) -> Iterator[types.CodeType]:
     yield code
-    for one in code.co_consts:
-        if isinstance(one, types.CodeType):
-            yield from codes(one)
+    for co_const in code.co_consts:
+        if isinstance(co_const, types.CodeType):
+            yield from codes(co_const)
 
 
 def test_no_instruction_takes_a_value_of_an_empty_stack(monkeypatch):
@@ -728,6 +730,9 @@ def test_functions_with_comprehensions_among_arguments_are_followed():
         return x * sum(factors.values())
 
     def step(x, factors):
-        return scaled(*[one for one in (x,)], **{key: value for key, value in factors.items()})  # noqa: C416 — comprehensions are under test
+        return scaled(
+            *[tensor for tensor in (x,)],  # noqa: C416 — comprehensions are under test
+            **{key: value for key, value in factors.items()},  # noqa: C416 — likewise
+        )
 
     assert burn.compile(step)(X, {"a": 1.0, "b": 2.0}).tolist() == [3.0, 6.0]

@@ -137,7 +137,7 @@ def test_live_views_of_an_argument_that_is_rebound_show_it():
     @burn.compile
     def step(x, *others):
         x += 1.0
-        return [one * 1.0 for one in others]
+        return [other * 1.0 for other in others]
 
     x = tensor(1.0, 2.0)
     step(x)
@@ -192,8 +192,8 @@ def test_results_share_elements_as_those_of_the_function_do(kind):
         for round in range(2):
             HELD["held"] = other if round else HELD["held"]
             results = burn.tree.leaves(call(x))
-            for number, one in enumerate(results):
-                one[...] = one * 0.5 + float(number)
+            for number, result in enumerate(results):
+                result[...] = result * 0.5 + float(number)
                 seen += [each.tolist() for each in (x, w, other, *results)]
         found.append(seen)
     assert found[0] == found[1]
@@ -210,7 +210,12 @@ def test_views_that_a_compiled_function_returns_have_gradients():
 
     for call in (function, burn.compile(function)):
         first, head, tail, hidden = call(x)
-        assert [one.is_tracked for one in (first, head, tail, hidden)] == [True, True, True, False]
+        assert [item.is_tracked for item in (first, head, tail, hidden)] == [
+            True,
+            True,
+            True,
+            False,
+        ]
         total = first * 10.0 + burn.sum(head) + burn.sum(tail) * 100.0
         assert x.grad(total.backward()).tolist() == [12.0, 404.0, 600.0]
         head[1] = 0.0
@@ -269,7 +274,7 @@ def test_a_variable_around_a_function_that_gets_another_number_traces_anew(value
 
 def test_a_variable_that_gets_another_tensor_traces_anew():
     weight = tensor(1.0, 2.0)
-    step = burn.compile(lambda x: burn.vmap(lambda one: weight * one)(x))
+    step = burn.compile(lambda x: burn.vmap(lambda item: weight * item)(x))
     first = weight
     assert step(tensor([1.0, 1.0])).tolist() == [[1.0, 2.0]]
     weight = tensor(3.0, 4.0)
@@ -343,9 +348,13 @@ def test_a_function_of_another_package_is_looked_through_unless_it_is_installed(
 def test_variables_of_a_function_with_many_results():
     number = 2.0
     step = burn.compile(lambda x: [x + number * index for index in range(40)])
-    assert [one.item() for one in step(burn.ones(()))] == [1.0 + 2.0 * one for one in range(40)]
+    assert [item.item() for item in step(burn.ones(()))] == [
+        1.0 + 2.0 * index for index in range(40)
+    ]
     number = 3.0
-    assert [one.item() for one in step(burn.ones(()))] == [1.0 + 3.0 * one for one in range(40)]
+    assert [item.item() for item in step(burn.ones(()))] == [
+        1.0 + 3.0 * index for index in range(40)
+    ]
 
 
 def test_a_variable_that_loses_its_value_traces_anew():
@@ -427,7 +436,7 @@ def test_an_exception_leaves_all_as_it_is():
     step(x, matrix)
 
     def state():
-        return [one.tolist() for one in net.state_dict().values()], total.item()
+        return [tensor.tolist() for tensor in net.state_dict().values()], total.item()
 
     before = state()
     with pytest.raises(burn.BurnError, match="singular"):
@@ -513,7 +522,7 @@ def network(device=AUTODIFF):
 
 
 def bits(module):
-    return {name: one.tolist() for name, one in module.state_dict().items()}
+    return {name: value.tolist() for name, value in module.state_dict().items()}
 
 
 def trained(compiles, steps=6):
@@ -549,8 +558,8 @@ def test_training_with_statistics_dropout_a_schedule_and_an_average_is_the_eager
     found, state, step, evaluate = trained(compiles=True)
     expected, wanted, _, _ = trained(compiles=False)
     np.testing.assert_allclose(found[0::2], expected[0::2], 1e-5)
-    for one, other in zip(found[1::2], expected[1::2], strict=True):
-        np.testing.assert_allclose(one, other, 1e-4, 1e-5)
+    for item, other in zip(found[1::2], expected[1::2], strict=True):
+        np.testing.assert_allclose(item, other, 1e-4, 1e-5)
     assert list(state) == list(wanted)
     for name, value in state.items():
         np.testing.assert_allclose(value, wanted[name], 1e-4, 1e-5, err_msg=name)
@@ -662,8 +671,8 @@ def test_buffers_and_shared_parameters():
         assert net.weight.is_require_grad
         return found, net.state.tolist(), net.weight.tolist()
 
-    for one, other in zip(losses(True), losses(False), strict=True):
-        np.testing.assert_allclose(one, other, 1e-5)
+    for item, other in zip(losses(True), losses(False), strict=True):
+        np.testing.assert_allclose(item, other, 1e-5)
 
 
 def test_a_module_and_its_optimizer_as_arguments():
@@ -675,7 +684,7 @@ def test_a_module_and_its_optimizer_as_arguments():
     def losses(call):
         CPU.seed(2)
         models = [nn.Linear(4, 1, device=AUTODIFF) for _ in range(2)]
-        optimizers = [optim.Adam(one, learning_rate=0.1) for one in models]
+        optimizers = [optim.Adam(model, learning_rate=0.1) for model in models]
         x, y = data(16, 4), data(16, 1, seed=1)
         return [
             call(net, optimizer, x, y).item()
@@ -789,9 +798,9 @@ def test_donations_by_position_and_in_containers():
     step = burn.compile(lambda x, state: {"a": state["a"] + x}, donate=[-1])
     x, state = tensor(1.0), {"a": tensor(2.0), "unused": tensor(3.0)}
     assert step(x, state)["a"].tolist() == [3.0]
-    for one in state.values():
+    for item in state.values():
         with pytest.raises(burn.ArgumentError, match="donated"):
-            one.tolist()
+            item.tolist()
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -802,7 +811,7 @@ def test_a_donated_argument_that_is_returned_stays(device):
         found = step(x, y)
         assert found[0] is y
         assert found[1] is x
-        assert [one[0].item() for one in found] == [5.0, 1.0, 2.0, 1.0]
+        assert [item[0].item() for item in found] == [5.0, 1.0, 2.0, 1.0]
 
 
 def test_memory_that_others_refer_to_is_not_overwritten():
@@ -828,7 +837,7 @@ def test_memory_that_others_refer_to_is_not_overwritten():
     graph = leaf(1.0, 1.0) * weight
     step(tensor(1.0, 1.0))
     found = graph.sum().backward()
-    assert [one.tolist() for one in found.values()] == [[4.0, 8.0]]
+    assert [tensor.tolist() for tensor in found.values()] == [[4.0, 8.0]]
 
 
 def test_a_program_forgets_its_tensors():
@@ -855,10 +864,10 @@ def test_threads_train_one_after_the_other():
         return loss.detach()
 
     threads = [threading.Thread(target=lambda: [step(x, y) for _ in range(20)]) for _ in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     threaded = bits(net)
     assert step.programs == 1
     CPU.seed(0)
@@ -876,7 +885,7 @@ def test_memory_that_nothing_else_refers_to_is_used_again():
         weight.assign(weight.detach() - moment * 0.1)
 
     def addresses():
-        return [one.detach().primitive.ctypes.data for one in (weight, moment)]
+        return [item.detach().primitive.ctypes.data for item in (weight, moment)]
 
     x = burn.ones(1000, device=CPU)
     step(x)

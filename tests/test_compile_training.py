@@ -99,7 +99,7 @@ def trained(name, device, wrap):
     run = wrap(step)
     losses = []
     for seed in range(STEPS):
-        batch = [burn.asarray(one, device=device) for one in draw(np.random.default_rng(seed))]
+        batch = [burn.asarray(item, device=device) for item in draw(np.random.default_rng(seed))]
         losses.append(run(*batch).item())
     return {"loss": losses}, values(model.state_dict()), values(optimizer.state_dict()), run
 
@@ -108,8 +108,8 @@ def trained(name, device, wrap):
 def test_steps_of_models_are_the_eager_steps(name, device):
     *eager, _ = trained(name, device, lambda step: step)
     *compiled, run = trained(name, device, burn.compile)
-    for one, other in zip(compiled, eager, strict=True):
-        same(one, other)
+    for item, other in zip(compiled, eager, strict=True):
+        same(item, other)
     assert run.programs == 1
 
 
@@ -152,7 +152,7 @@ def net_on(device, dtype="float64"):
 
 def batches(device, count, dtype="float64"):
     drawn = np.random.default_rng(1).normal(size=(count, 6, 4)).astype(dtype)
-    return [burn.asarray(one, device=device) for one in drawn]
+    return [burn.asarray(item, device=device) for item in drawn]
 
 
 def loss_at(net, x):
@@ -226,9 +226,9 @@ def test_a_learning_rate_that_is_set_between_calls_is_that_of_the_next_step():
     eager, compiled = both(lambda p: optim.Adam(p, 0.1, groups={"*bias": {"learning_rate": 0.5}}))
     rates = [0.1, 0.01, lambda n: 0.2 / n, 0.0]
     for rate, x in zip(rates, batches(CPU, 4), strict=True):
-        for one in (eager, compiled):
-            one.optimizer.learning_rate = rate
-            one.step(x)
+        for item in (eager, compiled):
+            item.optimizer.learning_rate = rate
+            item.step(x)
         assert compiled.optimizer.learning_rate == eager.optimizer.learning_rate
         same(compiled.state, eager.state)
     assert compiled.step.programs == 1
@@ -248,19 +248,19 @@ def test_a_state_that_is_loaded_between_calls_is_gone_on_from(name):
     x, *others = batches(CPU, 4)
     eager, compiled = both(OPTIMIZERS[name])
     before = [eager.optimizer.state_dict(), eager.net.state_dict()]
-    for one in others:
-        compiled.step(one)
-        eager.step(one)
+    for other in others:
+        compiled.step(other)
+        eager.step(other)
     saved = compiled.optimizer.state_dict()
     kept = values(saved)
     compiled.step(x)
     same(values(saved), kept, 0.0)
     states = [(saved, eager.net.state_dict()), before]
     for optimizer_state, net_state in states:
-        for one in (eager, compiled):
-            one.optimizer.load_state_dict(optimizer_state)
-            one.net.load_state_dict(net_state)
-            one.step(x)
+        for item in (eager, compiled):
+            item.optimizer.load_state_dict(optimizer_state)
+            item.net.load_state_dict(net_state)
+            item.step(x)
         same(compiled.state, eager.state)
     assert compiled.state["step"] == 1
     assert compiled.step.programs == 1 + (name == "adan")
@@ -269,12 +269,12 @@ def test_a_state_that_is_loaded_between_calls_is_gone_on_from(name):
 def test_frozen_parameters_stay_and_count_no_steps():
     eager, compiled = both(OPTIMIZERS["adam"])
     for number, x in enumerate(batches(CPU, 6)):
-        for one in (eager, compiled):
+        for item in (eager, compiled):
             if number == 2:
-                one.net[0].freeze()
+                item.net[0].freeze()
             if number == 4:
-                one.net[0].unfreeze()
-            one.step(x)
+                item.net[0].unfreeze()
+            item.step(x)
         same(compiled.state, eager.state)
     assert compiled.state["0.weight.step"] == 4
     assert compiled.state["2.weight.step"] == 6
@@ -283,12 +283,12 @@ def test_frozen_parameters_stay_and_count_no_steps():
 def test_parameters_with_other_numbers_of_steps_are_not_updated_as_one():
     eager, compiled = both(OPTIMIZERS["adam"])
     first, second, third = batches(CPU, 3)
-    for one in (eager, compiled):
-        one.step(first)
+    for item in (eager, compiled):
+        item.step(first)
         gradients = {"0.weight": burn.ones((8, 4), dtype="float64", device=CPU)}
-        one.optimizer.step(gradients)  # the others have one step less from here on
-        one.step(second)
-        one.step(third)
+        item.optimizer.step(gradients)  # the others have one step less from here on
+        item.step(second)
+        item.step(third)
     same(compiled.state, eager.state)
     assert compiled.step.programs == 2
 
@@ -337,13 +337,13 @@ def test_states_follow_a_module_to_another_dtype_and_device_and_back():
         (CPU, "float64", 1e-5),  # as the float32 before
     ]
     for device, dtype, tolerance in moves:
-        for one in (eager, compiled):
-            for x in one.net.parameters():
+        for item in (eager, compiled):
+            for x in item.net.parameters():
                 moved = x.detach().to_device(device.autodiff()).astype(dtype)
                 x.assign(moved, require_grad=True)
         for x in batches(device, 3, dtype):
-            for one in (eager, compiled):
-                one.step(x)
+            for item in (eager, compiled):
+                item.step(x)
         same(compiled.state, eager.state, tolerance)
         assert compiled.net[0].weight.device == device.autodiff()
     assert compiled.step.programs == 4
@@ -457,7 +457,7 @@ VARIANTS = (
 def test_functions_of_training_are_the_eager_ones(name):
     eager, compiled = pair = Variants(lambda f: f), Variants(burn.compile)
     for x in batches(CPU, STEPS):
-        results = [[y.item() for y in burn.tree.leaves(one.run[name](x))] for one in pair]
+        results = [[y.item() for y in burn.tree.leaves(part.run[name](x))] for part in pair]
         np.testing.assert_allclose(*results, rtol=1e-9)
         same(compiled.state, eager.state)
     assert compiled.run[name].programs == 1
@@ -468,13 +468,13 @@ def test_a_compiled_step_of_a_scaled_loss_leaves_out_what_is_not_finite():
     first, spoiled, last = batches(CPU, 3)
     spoiled[0, 0] = float("inf")
     for x in (first, spoiled, last):
-        for one in (eager, compiled):
-            one.run["scaled"](x)
+        for item in (eager, compiled):
+            item.run["scaled"](x)
         same(compiled.state, eager.state)
     assert (compiled.scaler.factor, compiled.scaler.skipped) == (512.0, 1)
-    for one in (eager, compiled):
-        one.scaler.load_state_dict({"scale": 8.0, "finite_steps": 1, "skipped": 3})
-        one.run["scaled"](first)
+    for item in (eager, compiled):
+        item.scaler.load_state_dict({"scale": 8.0, "finite_steps": 1, "skipped": 3})
+        item.run["scaled"](first)
     same(compiled.state, eager.state)
     assert (compiled.scaler.factor, compiled.scaler.skipped) == (16.0, 3)
     assert compiled.run["scaled"].programs == 1
@@ -484,12 +484,12 @@ def test_an_average_reads_its_decay_and_a_state_at_each_call():
     eager, compiled = Variants(lambda f: f), Variants(burn.compile)
     first, second, third = batches(CPU, 3)
     saved = eager.average.state_dict()
-    for one in (eager, compiled):
-        one.run["averaged"](first)
-        one.average.decay = 0.25
-        one.run["averaged"](second)
-        one.average.load_state_dict(saved)
-        one.run["averaged"](third)
+    for item in (eager, compiled):
+        item.run["averaged"](first)
+        item.average.decay = 0.25
+        item.run["averaged"](second)
+        item.average.load_state_dict(saved)
+        item.run["averaged"](third)
     same(compiled.state, eager.state)
     assert compiled.run["averaged"].programs == 1
 
@@ -607,15 +607,15 @@ def test_decompositions_with_numbers_of_a_run_give_the_bits_of_those_with_number
     step, table = STEP_FUNCTIONS[name], burn.Device("pure").ops
     tensors = drawn(), drawn(), drawn(is_positive=True)
     program = burn.ir.trace(step, *tensors, RuntimeNumber(1), RuntimeNumber(0.5))
-    graph = decomposition.decomposition(program, lambda one: one.name.endswith("_step"), table)
-    assert not any(one.name.endswith("_step") for one in graph.operations)
-    scalars = [f"s{one.id}" for one in graph.inputs if isinstance(one, ScalarIr)]
+    graph = decomposition.decomposition(program, lambda item: item.name.endswith("_step"), table)
+    assert not any(operation.name.endswith("_step") for operation in graph.operations)
+    scalars = [f"s{source.id}" for source in graph.inputs if isinstance(source, ScalarIr)]
     for numbers in ((1, 0.25), (9, 0.01)):
         run = Execution(with_numbers(graph, dict(zip(scalars, numbers, strict=True))), table).run
         found = run([x.primitive for x in tensors])
         expected = burn.tree.leaves(step(*tensors, *numbers))
-        for one, other in zip(found, expected, strict=True):
-            assert table.backend.to_data(one).array.tobytes() == other.numpy().tobytes()
+        for item, other in zip(found, expected, strict=True):
+            assert table.backend.to_data(item).array.tobytes() == other.numpy().tobytes()
 
 
 def with_numbers(graph, scalars):
@@ -626,10 +626,12 @@ def with_numbers(graph, scalars):
         return eval(operand.text, {}, scalars) if is_of_run else operand  # noqa: S307 — of ours
 
     operations = [
-        one._replace(inputs=tuple(map(number, one.inputs))) if isinstance(one, OperationIr) else one
-        for one in graph.operations
+        operation._replace(inputs=tuple(map(number, operation.inputs)))
+        if isinstance(operation, OperationIr)
+        else operation
+        for operation in graph.operations
     ]
-    inputs = [one for one in graph.inputs if not isinstance(one, ScalarIr)]
+    inputs = [source for source in graph.inputs if not isinstance(source, ScalarIr)]
     return GraphIr(tuple(inputs), graph.constants, tuple(operations), graph.outputs)
 
 

@@ -79,7 +79,10 @@ def test_the_backend_gets_the_simplified_program_and_its_function_the_inputs_and
     table = resolve(backend, DEVICE)
     executable = compiled(PROGRAM, table)
     assert backend.graphs == [executable.graph]
-    assert [one.name for one in executable.graph.operations] == ["random_uniform", "exp"]
+    assert [operation.name for operation in executable.graph.operations] == [
+        "random_uniform",
+        "exp",
+    ]
     x = vector(table, 0.0, 1.0, 2.0)
     found, drawn = executable.run([x, 0.5], (3, 4))
     assert made[0].calls == [(x, 0.5, 3, 4)]
@@ -211,10 +214,10 @@ def test_one_thread_at_a_time_calls_the_function():
     executable = compiled(WITHOUT_DRAW, table)
     x = vector(table, 0.0, 1.0, 2.0)
     threads = [threading.Thread(target=executable.run, args=([x],)) for _ in range(8)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert at_once == [False] * 8
 
 
@@ -241,19 +244,19 @@ def test_a_compiled_program_gives_what_its_ops_give_on_every_device(device):
     )
     rng = np.random.default_rng(0)
     inputs = []
-    for one in graph.inputs:
-        if not hasattr(one, "shape"):
+    for source in graph.inputs:
+        if not hasattr(source, "shape"):
             inputs.append(0.5)
             continue
-        data = TensorData(rng.normal(size=one.shape).astype(np.float32))
+        data = TensorData(rng.normal(size=source.shape).astype(np.float32))
         inputs.append(table.backend.from_data(data, table.device))
     expected = Execution(graph, table).run(inputs)
     executable = compiled(graph, table)
     for _ in range(3):
-        for found, one in zip(executable.run(inputs), expected, strict=True):
+        for found, item in zip(executable.run(inputs), expected, strict=True):
             np.testing.assert_allclose(
                 table.backend.to_data(found).array,
-                table.backend.to_data(one).array,
+                table.backend.to_data(item).array,
                 rtol=1e-4,
                 atol=1e-5,
             )

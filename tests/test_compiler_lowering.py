@@ -18,12 +18,12 @@ from ir_graphs import calls, dtype_for, sample_graph
 TABLE = burn.Device("cpu").ops
 
 CALLS = [
-    (known, one)
-    for known, one in calls()
+    (known, call)
+    for known, call in calls()
     if known.op.default is not None
     and not known.op.tags & (Tag.RANDOM | Tag.DATA_DEPENDENT)
     and not any(attribute.role is Role.GRAPH for attribute in known.op.attributes.values())
-    and not dtype_for(one.kinds).is_complex  # for which defaults do not hold
+    and not dtype_for(call.kinds).is_complex  # for which defaults do not hold
 ]
 
 
@@ -40,11 +40,11 @@ def arrays(known, one):
 
 
 def primitives(values):
-    return [TABLE.backend.from_data(TensorData(one), TABLE.device) for one in values]
+    return [TABLE.backend.from_data(TensorData(value), TABLE.device) for value in values]
 
 
 def results(graph, inputs):
-    return [TABLE.backend.to_data(one).array for one in Execution(graph, TABLE).run(inputs)]
+    return [TABLE.backend.to_data(item).array for item in Execution(graph, TABLE).run(inputs)]
 
 
 def is_derived(operation):
@@ -58,20 +58,20 @@ def test_operations_of_complex_numbers_that_the_device_has_stay(dtype, name):
         %1: {dtype}[3] = reciprocal(%0)
         output %1
     """)
-    made = lowered(graph, lambda one: one.name == "reciprocal", TABLE)
-    assert [one.name for one in made.operations] == [name]
+    made = lowered(graph, lambda item: item.name == "reciprocal", TABLE)
+    assert [operation.name for operation in made.operations] == [name]
 
 
 def test_decompositions_of_samples_give_what_the_ops_give(everything):
-    for known, one in CALLS if everything else CALLS[::11]:
-        graph = sample_graph(known, one)
-        inputs = primitives(arrays(known, one))
+    for known, item in CALLS if everything else CALLS[::11]:
+        graph = sample_graph(known, item)
+        inputs = primitives(arrays(known, item))
         try:
             expected = results(graph, inputs)
         except BurnError:
             continue  # cpu does not have it
         made = lowered(simplified(graph, TABLE), is_derived, TABLE)
-        note = f"{known.op.name}: {one.note}"
+        note = f"{known.op.name}: {item.note}"
         stays = known.op.name == "complex"  # its decomposition computes on the host
         assert (known.op.name in {call.name for call in made.operations}) is stays, note
         for found, wanted in zip(results(made, inputs), expected, strict=True):
@@ -165,7 +165,9 @@ def _view(draw, made, x, shape):
 @given(graph=programs(), seed=st.integers(0, 5))
 def test_random_programs_give_what_they_gave(run, graph, seed):
     rng = np.random.default_rng(seed)
-    inputs = primitives([rng.uniform(-1, 1, one.shape).astype(np.float32) for one in graph.inputs])
+    inputs = primitives(
+        [rng.uniform(-1, 1, source.shape).astype(np.float32) for source in graph.inputs]
+    )
     with np.errstate(all="ignore"):
         expected = results(graph, inputs)
         if run == "passes":
@@ -176,10 +178,10 @@ def test_random_programs_give_what_they_gave(run, graph, seed):
             found = results(made, inputs)
         else:
             outputs = compiled(graph, TABLE).run(inputs)
-            found = [TABLE.backend.to_data(one).array for one in outputs]
-    for one, wanted in zip(found, expected, strict=True):
+            found = [TABLE.backend.to_data(output).array for output in outputs]
+    for item, wanted in zip(found, expected, strict=True):
         # Squares of squares are infinite soon, and differences of large sums are not exact.
         with np.errstate(all="ignore"):
             scale = np.max(np.abs(wanted), initial=1.0, where=np.isfinite(wanted))
         if scale < 1e4:
-            np.testing.assert_allclose(one, wanted, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(item, wanted, rtol=1e-4, atol=1e-4)

@@ -37,7 +37,7 @@ def parsed(text):
 
 def calls(graph):
     """The names of the operations."""
-    return [one.name for one in graph.operations]
+    return [operation.name for operation in graph.operations]
 
 
 def always(operation):
@@ -53,9 +53,9 @@ def test_decomposition_replaces_what_is_wanted_through_several_levels():
         %1: float32[3] = silu(%0)    # a.py:1
         output %1
     """)
-    once = decomposition(graph, lambda one: one.name == "silu", TABLE)
+    once = decomposition(graph, lambda item: item.name == "silu", TABLE)
     assert calls(once) == ["sigmoid", "multiply"]
-    assert {one.source for one in once.operations} == {"a.py:1 (silu)"}
+    assert {operation.source for operation in once.operations} == {"a.py:1 (silu)"}
     for operation in decomposition(graph, always, TABLE).operations:
         assert REGISTRY[operation.name].default is None
         assert operation.source == "a.py:1 (silu)"
@@ -77,7 +77,7 @@ def test_equal_calls_are_decomposed_once(monkeypatch):
         for i in range(6)
     ]
     graph = decomposition(
-        parsed("\n".join([*lines, "output %7"])), lambda one: one.name == "layer_norm", TABLE
+        parsed("\n".join([*lines, "output %7"])), lambda item: item.name == "layer_norm", TABLE
     )
     assert count == 1
     assert len(graph.operations) % 6 == 0
@@ -143,7 +143,7 @@ def test_constants_of_a_decomposition_are_shared_by_equal_calls():
     made = decomposition(graph, always, TABLE)
     made.check()
     assert len(made.constants) == len(decomposition(one, always, TABLE).constants) > 0
-    assert {one.data.dtype for one in made.constants} <= {float32, int64, bool_, int32}
+    assert {constant.data.dtype for constant in made.constants} <= {float32, int64, bool_, int32}
 
 
 # Dead code.
@@ -162,7 +162,7 @@ def test_what_no_output_depends_on_goes():
     """)
     made = dead_code(graph)
     assert calls(made) == ["add"]
-    assert [one.tensor.id for one in made.constants] == [1]
+    assert [constant.tensor.id for constant in made.constants] == [1]
     assert len(made.inputs) == 2
 
 
@@ -198,7 +198,7 @@ def test_an_unused_read_at_indices_goes_where_a_later_one_checks_the_same():
         output %5
     """)
     kept = dead_code(graph).operations
-    assert [(one.name, one.attributes["axis"]) for one in kept] == [
+    assert [(item.name, item.attributes["axis"]) for item in kept] == [
         ("cross_entropy", 0),
         ("cross_entropy_grad", 1),
     ]
@@ -237,7 +237,7 @@ def test_equal_operations_run_once_and_so_do_those_that_they_make_equal():
         outputs=(5, 6),
     )
     assert calls(made) == ["exp", "add"]
-    assert [one.id for one in made.outputs] == [5, 5]
+    assert [output.id for output in made.outputs] == [5, 5]
 
 
 @pytest.mark.parametrize(
@@ -264,8 +264,8 @@ def test_numbers_of_numpy_differ_as_those_of_python_do():
     numbers = [np.float32(0.0), np.float32(-0.0), np.float64(0.0), 0.0, 0, np.int64(0)]
     x, *made = (TensorIr(id, (3,), float32) for id in range(2 * len(numbers) + 1))
     operations = [
-        OperationIr("shrink", (x,), {"lambd": number, "bias": 0.0}, (one,))
-        for number, one in zip(numbers * 2, made, strict=True)
+        OperationIr("shrink", (x,), {"lambd": number, "bias": 0.0}, (item,))
+        for number, item in zip(numbers * 2, made, strict=True)
     ]
     graph = GraphIr((x,), (), tuple(operations), tuple(made))
     assert len(common_subexpressions(graph).operations) == len(numbers)
@@ -281,7 +281,7 @@ def test_random_numbers_of_one_offset_are_drawn_once():
         output %1
         output %2
     """
-    assert [one.id for one in common_subexpressions(parsed(text)).outputs] == [0, 0, 2]
+    assert [output.id for output in common_subexpressions(parsed(text)).outputs] == [0, 0, 2]
 
 
 def test_equal_constants_are_one():
@@ -297,7 +297,7 @@ def test_equal_constants_are_one():
         output %3
     """)
     )
-    assert [one.id for one in made.outputs] == [0, 0, 2, 3]
+    assert [output.id for output in made.outputs] == [0, 0, 2, 3]
     assert len(made.constants) == 3
 
 
@@ -395,7 +395,7 @@ def test_an_error_of_a_constant_part_is_left_to_a_run():
 
 def simpler(*lines, inputs=("%0: float32[2, 3]", "%1: float32[2, 3]")):
     """The calls of some lines, the last of which makes the output, after they were simplified."""
-    text = "\n".join([*[f"input {one}" for one in inputs], *lines])
+    text = "\n".join([*[f"input {source}" for source in inputs], *lines])
     graph = parsed(f"{text}\noutput {lines[-1].partition(':')[0]}")
     made = dead_code(algebra(graph))
     made.check()
@@ -416,8 +416,8 @@ def _check_results(graph, simplified):
             values = np.resize([3, 0, 1, 7], tensor.shape)
         data = TensorData(values.astype(tensor.dtype.numpy))
         inputs.append(TABLE.backend.from_data(data, TABLE.device))
-    (expected,), (found,) = (Execution(one, TABLE).run(inputs) for one in (graph, simplified))
-    expected, found = (TABLE.backend.to_data(one).array for one in (expected, found))
+    (expected,), (found,) = (Execution(item, TABLE).run(inputs) for item in (graph, simplified))
+    expected, found = (TABLE.backend.to_data(item).array for item in (expected, found))
     np.testing.assert_array_equal(found, expected)
     if found.dtype.kind == "f" and "sum" not in calls(graph):
         known = ~np.isnan(found)
@@ -624,7 +624,7 @@ def test_a_reduction_of_repeated_elements_computes_each_once(reduction, left):
     made.check()
     assert calls(made) == left
     x = TABLE.backend.from_data(TensorData(np.array([0.5, -2.0, 3.0], np.float32)), TABLE.device)
-    (expected,), (found,) = (Execution(one, TABLE).run([x]) for one in (graph, made))
+    (expected,), (found,) = (Execution(item, TABLE).run([x]) for item in (graph, made))
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
@@ -646,7 +646,7 @@ def test_a_linear_layer_takes_a_transposed_weight():
         "%2: float32[3, 4] = permute(%1, axes=(1, 0))",
         "%3: float32[2, 4] = linear(%0, %2, None)",
     )
-    text = "\n".join([*[f"input {one}" for one in inputs], *lines, "output %3"])
+    text = "\n".join([*[f"input {source}" for source in inputs], *lines, "output %3"])
     (layer,) = dead_code(algebra(parsed(text))).operations
     assert layer.attributes["transposed"] is True
 

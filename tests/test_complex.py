@@ -63,7 +63,10 @@ def test_the_repr_shows_both_parts():
     ],
 )
 def test_complex_numbers_promote(operands, dtype):
-    made = [tensor([1], dtype=one[0]) if isinstance(one, tuple) else one for one in operands]
+    made = [
+        tensor([1], dtype=operand[0]) if isinstance(operand, tuple) else operand
+        for operand in operands
+    ]
     for pair in (made, made[::-1]):
         assert (pair[0] * pair[1]).dtype is burn.DType.of(dtype)
         assert burn.result_type(*pair) is burn.DType.of(dtype)
@@ -323,7 +326,7 @@ def test_transforms_refuse_what_they_cannot_do(call, error):
         call(tensor(Z))
 
 
-WITHOUT_COMPLEX = [one for one in burn.Device.enumerate() if one not in WITH_COMPLEX]
+WITHOUT_COMPLEX = [device for device in burn.Device.enumerate() if device not in WITH_COMPLEX]
 TO_SPECTRUM = ["fft", "ifft", "fftn", "ifftn", "rfft", "rfftn", "ihfft"]
 
 

@@ -38,7 +38,7 @@ load_samples()  # those of plugins
 def ops_of_subjects():
     for name, subject in SUBJECTS.items():
         for op, samples in SAMPLES.items():
-            tried = any(subject.dtypes(samples, one) for one in samples.samples)
+            tried = any(subject.dtypes(samples, sample) for sample in samples.samples)
             if tried and has_op(name, op):
                 marks = marks_of_op(name, subject, op)
                 yield pytest.param(subject, op, id=f"{name} {op}", marks=marks)
@@ -59,7 +59,7 @@ def expected_failures(handle):
 
 
 for_each_op = pytest.mark.together("samples", SAMPLES.values(), ids=SAMPLES.keys())
-on_each_device = pytest.mark.parametrize("device", Device.enumerate(), ids=lambda one: one.name)
+on_each_device = pytest.mark.parametrize("device", Device.enumerate(), ids=lambda item: item.name)
 
 
 @pytest.mark.parametrize(("subject", "op"), list(ops_of_subjects()))
@@ -105,8 +105,8 @@ def test_every_op_has_samples_and_a_reference():
 def test_every_op_is_tried_with_each_kind_of_dtype_that_it_takes():
     for name, samples in SAMPLES.items():
         tried = Kind()
-        for one in samples.samples:
-            tried |= one.kinds
+        for sample in samples.samples:
+            tried |= sample.kinds
         taken = Kind.ANY
         promoting = [spec for spec in samples.op.operands.values() if spec.promotes]
         for spec in promoting:
@@ -121,14 +121,14 @@ def test_every_op_with_a_gradient_is_tried_where_it_is_differentiable():
         for name, samples in SAMPLES.items()
         if Tag.NO_GRADIENT not in samples.op.tags
         and any(spec.promotes for spec in samples.op.operands.values())
-        and not any(is_differentiable(samples, one) for one in samples.samples)
+        and not any(is_differentiable(samples, sample) for sample in samples.samples)
     }
     assert not without
 
 
 def arrays(samples):
-    for one in samples.samples:
-        for operand in one.operands:
+    for sample in samples.samples:
+        for operand in sample.operands:
             for part in operand if isinstance(operand, list) else [operand]:
                 if isinstance(part, np.ndarray):
                     yield part
@@ -137,12 +137,12 @@ def arrays(samples):
 def test_samples_are_small():
     for name, samples in SAMPLES.items():
         assert max([array.size for array in arrays(samples)], default=0) <= 1000, name
-        for one in samples.samples:
-            dtype = next(dtype for dtype in DType.members() if dtype.kind in one.kinds)
-            call = Call.of(samples, one, dtype, int64)
+        for sample in samples.samples:
+            dtype = next(dtype for dtype in DType.members() if dtype.kind in sample.kinds)
+            call = Call.of(samples, sample, dtype, int64)
             for meta in call.outputs(call.op.infer(*call.metas, **call.attributes)):
                 if None not in meta.shape:
-                    assert math.prod(meta.shape) <= 1000, f"{name} ({one.note})"
+                    assert math.prod(meta.shape) <= 1000, f"{name} ({sample.note})"
 
 
 def test_every_op_of_tensors_is_tried_without_elements_and_on_views():
@@ -191,9 +191,9 @@ def test_a_protocol_method_has_the_parameters_of_its_op():
             for parameter in parameters
             if parameter.kind is inspect.Parameter.KEYWORD_ONLY
         }
-        assert [one.name for one in parameters if one.name not in keywords] == list(
-            definition.operands
-        )
+        assert [
+            parameter.name for parameter in parameters if parameter.name not in keywords
+        ] == list(definition.operands)
         device = {"device"} if Tag.CREATION in definition.tags else set()
         assert set(keywords) == set(definition.attributes) | device, name
         for attribute in definition.attributes.values():
@@ -221,10 +221,10 @@ class WithoutUnsigned(Minimal):
 @pytest.mark.parametrize("name", ["random_uniform", "random_normal", "random_integers"])
 def test_random_numbers_are_the_same_without_unsigned_integers(device, name, everything):
     subject = Subject(WithoutUnsigned(device.backend), device.id)
-    for number, one in enumerate(SAMPLES[name].samples):
-        dtypes = subject.dtypes(SAMPLES[name], one)
+    for number, sample in enumerate(SAMPLES[name].samples):
+        dtypes = subject.dtypes(SAMPLES[name], sample)
         for dtype in dtypes if everything else dtypes[number % 3 :: 3]:
-            check_sample(subject, SAMPLES[name], one, dtype)
+            check_sample(subject, SAMPLES[name], sample, dtype)
 
 
 def reference_subject():
@@ -234,14 +234,14 @@ def reference_subject():
 
 
 def check_all(subject, samples):
-    for one in samples.samples:
-        for dtype in reversed(subject.dtypes(samples, one)):
-            check_sample(subject, samples, one, dtype)
+    for sample in samples.samples:
+        for dtype in reversed(subject.dtypes(samples, sample)):
+            check_sample(subject, samples, sample, dtype)
 
 
 def check_all_gradients(subject, samples):
-    for one in samples.samples:
-        check_gradients(subject, samples, one)
+    for sample in samples.samples:
+        check_gradients(subject, samples, sample)
 
 
 def slightly_wrong(subject, primitive):

@@ -34,14 +34,16 @@ def listed(tree):
 
 
 def names_of(program):
-    return [one.name for one in program.operations if isinstance(one, OperationIr)]
+    return [
+        operation.name for operation in program.operations if isinstance(operation, OperationIr)
+    ]
 
 
 def bodies(program):
     return [
-        one.attributes["body"]
-        for one in program.operations
-        if isinstance(one, OperationIr) and one.name == "scan"
+        operation.attributes["body"]
+        for operation in program.operations
+        if isinstance(operation, OperationIr) and operation.name == "scan"
     ]
 
 
@@ -54,10 +56,12 @@ def same(function, *arguments, others=()):
         assert listed(program(*given)) == expected
         for saved in (Program.from_bytes(program.to_bytes()), Program.from_text(program.to_text())):
             leaves, _ = burn.tree.flatten((given, program.calling.captured))
-            tensors = [one for one in leaves if isinstance(one, burn.Tensor)]
-            found = [one.tolist() for one in saved(*tensors)]
+            tensors = [leaf for leaf in leaves if isinstance(leaf, burn.Tensor)]
+            found = [tensor.tolist() for tensor in saved(*tensors)]
             wanted = burn.tree.leaves(program(*given))
-            assert found == [one.tolist() for one in wanted if isinstance(one, burn.Tensor)]
+            assert found == [
+                tensor.tolist() for tensor in wanted if isinstance(tensor, burn.Tensor)
+            ]
     return program
 
 
@@ -97,7 +101,7 @@ def test_bodies_use_tensors_from_outside_of_them_and_of_the_program():
         return burn.cond(x.max() > 2, lambda: weight * x + shift, lambda: shift - weight)
 
     program = same(function, values(1, 2), others=[(values(1, 3),)])
-    assert [one is weight for one in program.calling.captured] == [True]
+    assert [item is weight for item in program.calling.captured] == [True]
     weight += 1.0
     assert listed(program(values(1, 3))) == listed(function(values(1, 3)))
 
@@ -287,13 +291,13 @@ def test_results_of_branches_and_loops_share_elements_with_no_other_tensor(devic
     for name, call in calls.items():
         x, other = values(1, 2, device=device), values(5, 6, device=device)
         results = burn.tree.leaves(call(RETURNED[case], x, other))
-        before = [one.tolist() for one in results]
+        before = [result.tolist() for result in results]
         x[...] = 7
         other[...] = 8
-        assert [one.tolist() for one in results] == before, name
-        for index, one in enumerate(results):
-            one[...] = 9
-            assert [one.tolist() for one in results[index + 1 :]] == before[index + 1 :], name
+        assert [result.tolist() for result in results] == before, name
+        for index, result in enumerate(results):
+            result[...] = 9
+            assert [tensor.tolist() for tensor in results[index + 1 :]] == before[index + 1 :], name
         assert (x.tolist(), other.tolist()) == ([7, 7], [8, 8]), name
 
 
@@ -302,12 +306,12 @@ def test_the_result_of_a_branch_or_a_loop_is_tracked_by_a_leaf_and_is_none():
         # A while_loop in a program has no gradient.
         calls = [function] if "while_loop" in case else [function, burn.compile(function)]
         for call in calls:
-            x, other = [values(*one, device=AUTODIFF).require_grad() for one in ((1, 2), (5, 6))]
+            x, other = [values(*item, device=AUTODIFF).require_grad() for item in ((1, 2), (5, 6))]
             results = burn.tree.leaves(call(x, other))
-            assert not any(one.is_require_grad for one in results)
-            gradients = sum(one.sum() for one in results).backward()
-            found = [one.grad(gradients) for one in (x, other)]
-            assert sum(one.sum().item() for one in found if one is not None) == 2 * len(results)
+            assert not any(result.is_require_grad for result in results)
+            gradients = sum(result.sum() for result in results).backward()
+            found = [item.grad(gradients) for item in (x, other)]
+            assert sum(item.sum().item() for item in found if item is not None) == 2 * len(results)
 
 
 def test_a_compiled_function_has_branches_and_loops():
@@ -339,14 +343,14 @@ def test_compiled_branches_and_loops_give_what_python_gives(device):
         return last, burn.value_and_grad(loss, argnums=(0, 1))(x, w)
 
     compiled = burn.compile(function)
-    x, w = [burn.astype(one, burn.float32).to_device(device) for one in (rows(3, 2), rows(2, 2))]
+    x, w = [burn.astype(item, burn.float32).to_device(device) for item in (rows(3, 2), rows(2, 2))]
     for given in (x, -x):
         results = []
         for run in (compiled, function):
             burn.random.seed(3, device=device)
             results.append(burn.tree.leaves(run(given, w)))
-        for one, other in zip(*results, strict=True):
-            np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5, atol=1e-6)
+        for tensor, other in zip(*results, strict=True):
+            np.testing.assert_allclose(tensor.numpy(), other.numpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_functions_without_results_are_no_operations():
@@ -536,8 +540,8 @@ def test_gradients_in_a_trace_are_those_of_the_python_loop(case):
     expected = gradient(x, w)
     program = burn.ir.trace(gradient, x, w)
     found = program(x, w)
-    for one, other in zip(*[burn.tree.leaves(tree) for tree in (found, expected)], strict=True):
-        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12, atol=1e-12)
+    for tensor, other in zip(*[burn.tree.leaves(tree) for tree in (found, expected)], strict=True):
+        np.testing.assert_allclose(tensor.numpy(), other.numpy(), rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("case", PROBLEMS)
@@ -546,13 +550,13 @@ def test_second_derivatives_in_a_trace_are_those_of_the_python_loop(case):
 
     def sharpness(x, w):
         gradients = burn.grad(lambda x, w: total(function(x, w)), argnums=(0, 1))(x, w)
-        return sum((one * one).sum() for one in gradients)
+        return sum((gradient * gradient).sum() for gradient in gradients)
 
     gradient = burn.grad(sharpness, argnums=(0, 1))
     expected = gradient(x, w)
     found = burn.ir.trace(gradient, x, w)(x, w)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-10, atol=1e-10)
+    for tensor, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(tensor.numpy(), other.numpy(), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("case", PROBLEMS)
@@ -561,14 +565,14 @@ def test_a_program_that_is_called_with_tracked_tensors_has_the_gradients(case):
     program = burn.ir.trace(lambda x, w: total(function(x, w)), x, w)
     gradients = []
     for run in (program, lambda x, w: total(function(x, w))):
-        leaves = [one.to_device(AUTODIFF).require_grad() for one in (x, w)]
+        leaves = [item.to_device(AUTODIFF).require_grad() for item in (x, w)]
         found = run(*leaves).backward()
-        gradients.append([one.grad(found) for one in leaves])
-    for one, other in zip(*gradients, strict=True):
-        if one is None or other is None:
-            assert one is other
+        gradients.append([leaf.grad(found) for leaf in leaves])
+    for tensor, other in zip(*gradients, strict=True):
+        if tensor is None or other is None:
+            assert tensor is other
         else:
-            np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(tensor.numpy(), other.numpy(), rtol=1e-12, atol=1e-12)
 
 
 def test_backward_of_leaves_is_part_of_a_program():
@@ -624,8 +628,8 @@ def test_a_loop_in_a_checkpoint_is_differentiated_in_a_trace():
 
     x, w = rows(3, 2), rows(2, 2)
     gradient = burn.grad(loss, argnums=(0, 1))
-    for one, other in zip(burn.ir.trace(gradient, x, w)(x, w), gradient(x, w), strict=True):
-        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12)
+    for tensor, other in zip(burn.ir.trace(gradient, x, w)(x, w), gradient(x, w), strict=True):
+        np.testing.assert_allclose(tensor.numpy(), other.numpy(), rtol=1e-12)
 
 
 def test_the_gradient_of_a_scan_keeps_no_copy_of_what_all_iterations_share():
@@ -634,8 +638,8 @@ def test_the_gradient_of_a_scan_keeps_no_copy_of_what_all_iterations_share():
 
     x, w = rows(50, 8), rows(8, 8)
     program = burn.ir.trace(burn.grad(loss, 1), x, w)
-    assert all(np.prod(one.shape) <= 8 * 8 for one in bodies(program)[0].outputs)
-    assert max(np.prod(one.shape) for one in bodies(program)[0].outputs) == 8
+    assert all(np.prod(output.shape) <= 8 * 8 for output in bodies(program)[0].outputs)
+    assert max(np.prod(output.shape) for output in bodies(program)[0].outputs) == 8
 
 
 def test_the_gradient_of_a_while_loop_is_refused_in_a_trace_alone():
@@ -681,7 +685,7 @@ def test_loops_of_examples_are_mapped():
 
     mapped = burn.vmap(function, in_axes=(0, None))
     x, w = rows(4, 3, 2), rows(2)
-    expected = [function(one, w).tolist() for one in x]
+    expected = [function(item, w).tolist() for item in x]
     assert mapped(x, w).tolist() == expected
     assert burn.ir.trace(mapped, x, w)(x, w).tolist() == expected
 
@@ -693,10 +697,10 @@ def test_a_program_with_branches_and_loops_is_mapped_also_by_values_of_each_exam
 
     x = burn.asarray([[-1.0, 0.5], [1.0, 2.0], [3.0, -1.0]], device=CPU)
     program = burn.ir.trace(function, x[0])
-    expected = [function(one).tolist() for one in x]
+    expected = [function(item).tolist() for item in x]
     assert burn.vmap(program)(x).tolist() == expected
     assert burn.ir.trace(burn.vmap(program), x)(x).tolist() == expected
-    gradients = [burn.grad(lambda x: function(x).sum())(one).tolist() for one in x]
+    gradients = [burn.grad(lambda x: function(x).sum())(item).tolist() for item in x]
     assert burn.vmap(burn.grad(lambda x: program(x).sum()))(x).tolist() == gradients
 
 
@@ -713,9 +717,9 @@ def test_a_mapped_loop_in_a_trace_is_one_loop():
     assert {"scan", "while_loop", "cond"} <= set(names_of(program))
     assert len(bodies(program)) == 1
     assert listed(program(x, n)) == listed(mapped(x, n))
-    examples = [burn.tree.leaves(function(one, n)) for one in x]
+    examples = [burn.tree.leaves(function(item, n)) for item in x]
     for index, leaf in enumerate(burn.tree.leaves(program(x, n))):
-        assert leaf.tolist() == [one[index].tolist() for one in examples]
+        assert leaf.tolist() == [example[index].tolist() for example in examples]
 
 
 def test_gradients_of_mapped_loops_and_mapped_gradients_of_loops():
@@ -723,7 +727,7 @@ def test_gradients_of_mapped_loops_and_mapped_gradients_of_loops():
         return total(nested(x, w))
 
     x, w = burn.stack([rows(3, 2), -rows(3, 2)]), rows(2, 2)
-    expected = [burn.grad(loss, argnums=(0, 1))(one, w) for one in x]
+    expected = [burn.grad(loss, argnums=(0, 1))(item, w) for item in x]
 
     def scanned(x, w):  # without a branch, whose predicate each example has
         return total(recurrence(x, w))
@@ -733,14 +737,14 @@ def test_gradients_of_mapped_loops_and_mapped_gradients_of_loops():
         burn.grad(lambda x, w: burn.vmap(scanned, in_axes=(0, None))(x, w).sum(), argnums=(0, 1)),
     ):
         found = burn.ir.trace(transformed, x, w)(x, w)
-        for one, other in zip(found, transformed(x, w), strict=True):
-            np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-12, atol=1e-12)
+        for tensor, other in zip(found, transformed(x, w), strict=True):
+            np.testing.assert_allclose(tensor.numpy(), other.numpy(), rtol=1e-12, atol=1e-12)
     program = burn.ir.trace(loss, x[0], w)
     each = burn.vmap(burn.grad(lambda x, w: program(x, w), argnums=(0, 1)), in_axes=(0, None))
     for run in (each, burn.ir.trace(each, x, w)):
-        for index, one in enumerate(run(x, w)):
+        for index, tensor in enumerate(run(x, w)):
             wanted = np.stack([gradients[index].numpy() for gradients in expected])
-            np.testing.assert_allclose(one.numpy(), wanted, rtol=1e-12, atol=1e-12)
+            np.testing.assert_allclose(tensor.numpy(), wanted, rtol=1e-12, atol=1e-12)
 
 
 def test_draws_of_a_mapped_body_are_refused_in_a_trace():
@@ -750,7 +754,7 @@ def test_draws_of_a_mapped_body_are_refused_in_a_trace():
     mapped = burn.vmap(function)
     x = rows(3, 2)
     burn.random.seed(5, device=CPU)
-    expected = [function(one).tolist() for one in x]
+    expected = [function(item).tolist() for item in x]
     burn.random.seed(5, device=CPU)
     assert mapped(x).tolist() == expected
     with pytest.raises(burn.TraceError, match="would draw the same for all examples"):
@@ -1053,7 +1057,7 @@ def test_a_program_is_pickled_without_what_it_keeps_for_devices():
     copy = pickle.loads(pickle.dumps(GraphIr.from_bytes(program.to_bytes())))
     assert copy == GraphIr.from_bytes(program.to_bytes())
     again = pickle.loads(pickle.dumps(program.operations[-1].attributes["true_function"]))
-    assert set(vars(again)) == {one.name for one in dataclasses.fields(GraphIr)}
+    assert set(vars(again)) == {field.name for field in dataclasses.fields(GraphIr)}
 
 
 def test_a_body_is_prepared_once_for_each_device():

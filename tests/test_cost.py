@@ -40,13 +40,13 @@ def f32(*shape):
 def products(graph):
     """The operations of the products in a graph, without sums of biases and of their gradients."""
     total = 0
-    for one in graph.cost().operations:
-        if one.operation.name in PRODUCTS:
-            has_bias = one.operation.name in ("conv", "conv_transpose", "linear")
-            has_bias = has_bias and one.operation.inputs[2] is not None
-            total += one.flops - has_bias * math.prod(one.operation.outputs[0].shape)
-        elif one.operation.name == "linear_grad":
-            total += one.flops - math.prod(one.operation.inputs[1].shape)
+    for operation in graph.cost().operations:
+        if operation.operation.name in PRODUCTS:
+            has_bias = operation.operation.name in ("conv", "conv_transpose", "linear")
+            has_bias = has_bias and operation.operation.inputs[2] is not None
+            total += operation.flops - has_bias * math.prod(operation.operation.outputs[0].shape)
+        elif operation.operation.name == "linear_grad":
+            total += operation.flops - math.prod(operation.operation.inputs[1].shape)
     return total
 
 
@@ -158,13 +158,13 @@ def test_a_block_of_a_transformer_has_the_products_that_torch_counts():
 
 def test_every_op_has_a_cost_on_each_of_its_samples():
     seen = set()
-    for known, one in calls():
-        graph = sample_graph(known, one)
+    for known, call in calls():
+        graph = sample_graph(known, call)
         ((operation, flops, size),) = graph.cost().operations
         floats = [out for out in operation.outputs if out.dtype.is_float or out.dtype.is_complex]
-        assert type(flops) is type(size) is int, (known.op.name, one.note)
-        assert (flops == 0) if not floats else (flops >= 0), (known.op.name, one.note)
-        assert (size == 0) if Tag.VIEW in known.op.tags else (size >= 0), (known.op.name, one.note)
+        assert type(flops) is type(size) is int, (known.op.name, call.note)
+        assert (flops == 0) if not floats else (flops >= 0), (known.op.name, call.note)
+        assert (size == 0) if Tag.VIEW in known.op.tags else (size >= 0), (known.op.name, call.note)
         seen.add(known.op.name)
     assert seen == REGISTRY.keys()
 
@@ -294,7 +294,7 @@ def test_a_length_that_depends_on_data_counts_nothing():
         ),
         (taken,),
     )
-    assert [one[1:] for one in graph.cost().operations] == [(0, 16), (0, 16)]
+    assert [operation[1:] for operation in graph.cost().operations] == [(0, 16), (0, 16)]
 
 
 def test_the_cost_of_a_graph_is_the_sum_for_each_op_and_of_all():
@@ -304,12 +304,12 @@ def test_the_cost_of_a_graph_is_the_sum_for_each_op_and_of_all():
         burn.ones((3, 1000), device="cpu"),
     )
     found = program.cost()
-    names = [one.operation.name for one in found.operations]
+    names = [operation.operation.name for operation in found.operations]
     assert names == ["matmul", "exp", "add", "sum", "exp", "sum", "add"]
     assert found.by_op["exp"] == (2, 4012, 2 * 4 * 4012)
     assert found.total.calls == 7
-    assert found.total.flops == sum(one.flops for one in found.operations)
-    assert found.total.bytes == sum(one.bytes for one in found.operations)
+    assert found.total.flops == sum(operation.flops for operation in found.operations)
+    assert found.total.bytes == sum(operation.bytes for operation in found.operations)
     lines = str(found).splitlines()
     assert lines[0].split() == ["op", "calls", "flops", "bytes"]
     assert lines[1].split() == ["matmul", "1", "24,000", "28,048"]

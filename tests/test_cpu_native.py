@@ -27,7 +27,7 @@ from burn_cpu.native import machine
 from kernel_reference import run_kernel
 
 CPU = burn.Device("cpu")
-REAL = [one for one in DType.members() if one.kind in "biuf"]
+REAL = [dtype for dtype in DType.members() if dtype.kind in "biuf"]
 TOLERANCE = {float64: 1e-10, float32: 1e-5, float16: 2e-3, bfloat16: 2e-2}
 
 
@@ -36,7 +36,7 @@ def run_native(kernel, inputs, scalars=(), out=None, parts=1):
     engine, functions = machine().functions([kernel])
     ((text, address),) = functions.values()
     outputs = out or [np.zeros(count, dtype.numpy) for dtype, count in kernel.outputs]
-    words = [one.ctypes.data for one in (*inputs, *outputs)]
+    words = [source.ctypes.data for source in (*inputs, *outputs)]
     words += [int(np.float64(n).view(np.int64)) if isinstance(n, float) else n for n in scalars]
     table = np.array(words, np.int64)
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
@@ -54,13 +54,13 @@ def check(kernel, inputs, scalars=(), parts=1):
         warnings.simplefilter("ignore")  # casts of NaN, by the specification
         run_kernel(kernel, inputs, scalars, expected)
     found = run_native(kernel, inputs, scalars, parts=parts)
-    for one, other, (dtype, _) in zip(found, expected, kernel.outputs, strict=True):
+    for item, other, (dtype, _) in zip(found, expected, kernel.outputs, strict=True):
         if dtype.is_float:
             tolerance = TOLERANCE[dtype]
-            wide = one.astype(np.float64), other.astype(np.float64)
+            wide = item.astype(np.float64), other.astype(np.float64)
             np.testing.assert_allclose(*wide, tolerance, tolerance)
         else:
-            np.testing.assert_array_equal(one, other)
+            np.testing.assert_array_equal(item, other)
 
 
 def values(dtype, count, generator):
@@ -93,13 +93,13 @@ def test_each_function_of_each_dtype(name, dtype):
     dtypes = [dtype] * operands
     if name == "where":
         dtypes[0] = bool_
-    inputs = [values(one, count, generator) for one in dtypes]
+    inputs = [values(dtype, count, generator) for dtype in dtypes]
     if dtype.is_integer and (name == "pow" or "shift" in name):
         least = -3 if name == "pow" and dtype.kind == "i" else 0
         most = 9 if name == "pow" else min(8 * dtype.itemsize + 6, 127)
         inputs[1] = generator.integers(least, most, count).astype(dtype.numpy)
     for target in REAL if name == "cast" else [bool_ if FUNCTIONS[name].gives_bool else dtype]:
-        body = [Load(i, 0, (1,), one) for i, one in enumerate(dtypes)]
+        body = [Load(i, 0, (1,), dtype) for i, dtype in enumerate(dtypes)]
         body.append(Apply(name, tuple(range(operands)), target))
         store = Store(0, operands, 0, (1,))
         outputs = ((target, count),)
@@ -229,13 +229,13 @@ def test_memory_that_is_used_at_a_time_does_not_overlap(spans):
     spans = [(first, first + more, size, n) for n, (first, more, size) in enumerate(spans)]
     block = packed(spans)
     offsets, total = block.offsets, block.size
-    for first, last, size, one in spans:
-        assert offsets[one] % 64 == 0
-        assert offsets[one] + size <= total
+    for first, last, size, span in spans:
+        assert offsets[span] % 64 == 0
+        assert offsets[span] + size <= total
         for other_first, other_last, other_size, other in spans:
-            if one != other and first <= other_last and other_first <= last and size:
+            if span != other and first <= other_last and other_first <= last and size:
                 begin, end = offsets[other], offsets[other] + max(other_size, 1)
-                assert offsets[one] >= end or offsets[one] + size <= begin
+                assert offsets[span] >= end or offsets[span] + size <= begin
 
 
 def layouts():
@@ -263,7 +263,8 @@ def test_products_of_matrices_in_any_layout(a, b):
     )
     for product in found:
         starts = [
-            one.ctypes.data + offset for one, offset in zip((a, b, c), product.offsets, strict=True)
+            item.ctypes.data + offset
+            for item, offset in zip((a, b, c), product.offsets, strict=True)
         ]
         table = np.array([*starts, *product.words], np.int64)
         for item in range(product.items):
@@ -287,12 +288,12 @@ def data(rows=6):
     generator = np.random.default_rng(6)
     x, w = generator.normal(size=(rows, 4)), generator.normal(size=(4, 5))
     labels = burn.asarray(generator.integers(0, 5, rows), device=CPU)
-    return [burn.asarray(one.astype(np.float32), device=CPU) for one in (x, w)] + [labels]
+    return [burn.asarray(item.astype(np.float32), device=CPU) for item in (x, w)] + [labels]
 
 
 def assert_same(found, expected):
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one.numpy(), other.numpy(), 1e-5, 1e-6)
+    for tensor, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(tensor.numpy(), other.numpy(), 1e-5, 1e-6)
 
 
 def test_a_program_with_calls_between_native_steps():
@@ -308,10 +309,10 @@ def test_results_of_earlier_calls_stay():
     function = burn.compile(mixed)
     x, w, labels = data()
     first = function(x, w, labels)
-    kept = [one.numpy().copy() for one in first]
+    kept = [tensor.numpy().copy() for tensor in first]
     function(x + 1.0, w * 2.0, labels)
-    for one, other in zip(first, kept, strict=True):
-        np.testing.assert_array_equal(one.numpy(), other)
+    for tensor, other in zip(first, kept, strict=True):
+        np.testing.assert_array_equal(tensor.numpy(), other)
 
 
 def test_arguments_in_any_layout_and_numbers_of_numpy():
@@ -412,10 +413,10 @@ def test_a_second_thread_waits_its_turn():
             failures.append(error)
 
     threads = [threading.Thread(target=work) for _ in range(3)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert not failures
 
 
@@ -453,5 +454,5 @@ def test_a_program_inside_of_another_one_has_another_workspace():
     expected = function(x).item()
     step = burn.compile(function)
     with ThreadPoolExecutor(4) as pool:
-        found = [one.item() for one in pool.map(step, [x] * 8)]
-    assert all(abs(one / expected - 1.0) < 1e-5 for one in found)
+        found = [item.item() for item in pool.map(step, [x] * 8)]
+    assert all(abs(item / expected - 1.0) < 1e-5 for item in found)

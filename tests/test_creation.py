@@ -233,7 +233,7 @@ def test_the_gradient_of_full_reaches_its_value_and_no_range_drops_one():
     with pytest.raises(burn.ShapeError, match=r"full: fill_value has the shape \(1,\)"):
         burn.full(3, burn.ones(1, device="cpu"))
     compiled = burn.compile(lambda value: burn.full((2,), value))
-    assert [compiled(burn.asarray(one, device="cpu")).tolist() for one in (1, 2)] == [
+    assert [compiled(burn.asarray(number, device="cpu")).tolist() for number in (1, 2)] == [
         [1, 1],
         [2, 2],
     ]

@@ -61,7 +61,7 @@ def test_derivatives_of_second_order_differentiate_the_rules():
     assert hessian.tolist() == [[6.0, 0.0], [0.0, 12.0]]
     # The derivative of 3 * x + (the forward rule, which is 2 * x).
     assert burn.grad(burn.grad(lambda x: tripled(x) * x))(1.0).item() == 3.0 + 2.0
-    assert [one.item() for one in burn.jvp(square, (3.0,), (1.0,))] == [9.0, 6.0]
+    assert [item.item() for item in burn.jvp(square, (3.0,), (1.0,))] == [9.0, 6.0]
     weight = leaf([3.0])
     gradient = burn.grad(lambda x: (square(x) * square(weight)).sum())(tensor([2.0]))
     assert weight.grad(gradient.sum().backward()).tolist() == [4.0 * 6.0]
@@ -273,11 +273,12 @@ def test_values_gradients_and_generators_are_the_same_to_the_bit(device):
         gradients = (y * y).sum().backward()
         after = burn.random.uniform((2,), device=device)
         return [
-            one.numpy() for one in (y.detach(), x.grad(gradients), weight.grad(gradients), after)
+            tensor.numpy()
+            for tensor in (y.detach(), x.grad(gradients), weight.grad(gradients), after)
         ]
 
-    for one, other in zip(run(block), run(burn.checkpoint(block)), strict=True):
-        np.testing.assert_array_equal(one, other)
+    for item, other in zip(run(block), run(burn.checkpoint(block)), strict=True):
+        np.testing.assert_array_equal(item, other)
 
 
 def test_the_function_runs_once_and_again_in_the_backward_pass():
@@ -304,8 +305,8 @@ def same_gradients(function, *arguments):
     def total(function):
         def loss(*arguments):
             results = function(*arguments)
-            floats = [one for one in burn.tree.leaves(results) if one.dtype.is_float]
-            return sum((burn.sin(one) * one).sum() for one in floats)
+            floats = [leaf for leaf in burn.tree.leaves(results) if leaf.dtype.is_float]
+            return sum((burn.sin(number) * number).sum() for number in floats)
 
         return loss
 
@@ -313,8 +314,8 @@ def same_gradients(function, *arguments):
     for transform in (burn.grad, burn.hessian):
         expected = transform(total(function))(*arguments)
         found = transform(total(region))(*arguments)
-        for one, other in zip(burn.tree.leaves(found), burn.tree.leaves(expected), strict=True):
-            np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-6, atol=1e-6)
+        for tensor, other in zip(burn.tree.leaves(found), burn.tree.leaves(expected), strict=True):
+            np.testing.assert_allclose(tensor.numpy(), other.numpy(), rtol=1e-6, atol=1e-6)
 
 
 def write(x):
@@ -399,8 +400,8 @@ def test_hooks_of_what_a_region_uses_run_once():
 
     x = leaf([1.0, 2.0])
     hidden = x * 1
-    for one in (x, hidden):
-        one.register_hook(doubled)
+    for item in (x, hidden):
+        item.register_hook(doubled)
     y = burn.checkpoint(lambda x: x * x + x * hidden)(x)
     found = x.grad(y.sum().backward())
     # 2 * (2 * x + hidden) directly, and 2 * 2 * x by way of hidden.
@@ -455,12 +456,12 @@ def test_two_threads_may_run_a_region_of_a_batch_again_at_once():
     threads[0].start()
     first_runs.wait(10)
     threads[1].start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.join()
     assert found == [(2 * ROWS).tolist()] * 2
-    for one in kept:
+    for item in kept:
         with pytest.raises(burn.ArgumentError, match="was kept from a call"):
-            one * 2
+            item * 2
 
 
 def test_draws_in_a_batch_are_those_of_a_loop():
@@ -567,9 +568,9 @@ def in_batch(x):
     "function",
     [
         with_rule,
-        *[pytest.param(one, marks=pytest.mark.exhaustive) for one in (in_region, in_batch)],
+        *[pytest.param(item, marks=pytest.mark.exhaustive) for item in (in_region, in_batch)],
     ],
-    ids=lambda one: one.__name__,
+    ids=lambda item: item.__name__,
 )
 def test_many_steps_leave_nothing_behind(function, many):
     x = tensor(0.5)

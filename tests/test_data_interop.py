@@ -49,7 +49,7 @@ class Stream(IterableDataset):
 
 
 def lists(batches):
-    return [[one.tolist() for one in batch] for batch in batches]
+    return [[tensor.tolist() for tensor in batch] for batch in batches]
 
 
 def as_float(pair):
@@ -62,7 +62,7 @@ def test_datasets_of_torch_load(device):
     x, y = torch.arange(6.0).reshape(3, 2), torch.arange(3, dtype=torch.int32)
     loader = DataLoader(TensorDataset(x, y), 2, device=device)
     batches = list(loader)
-    assert all(one.device is device for batch in batches for one in batch)
+    assert all(tensor.device is device for batch in batches for tensor in batch)
     assert lists(batches) == [[[[0, 1], [2, 3]], [0, 1]], [[[4, 5]], [2]]]
     halves = torch.utils.data.Subset(TensorDataset(x, y), [2, 0])
     assert lists(DataLoader(halves, 2, device=device)) == [[[[4, 5], [0, 1]], [2, 0]]]
@@ -99,10 +99,14 @@ def test_our_datasets_load_with_the_loader_of_torch():
 @pytest.mark.parametrize(
     "dataset",
     [range(5), [0, 1, 2, 3, 4], (0, 1, 2, 3, 4), np.arange(5), torch.arange(5)],
-    ids=lambda one: type(one).__name__,
+    ids=lambda item: type(item).__name__,
 )
 def test_whatever_has_a_length_and_indices_loads(dataset):
-    assert [one.tolist() for one in DataLoader(dataset, 2, device="cpu")] == [[0, 1], [2, 3], [4]]
+    assert [tensor.tolist() for tensor in DataLoader(dataset, 2, device="cpu")] == [
+        [0, 1],
+        [2, 3],
+        [4],
+    ]
 
 
 def test_columns_of_data_frames_load():
@@ -114,7 +118,7 @@ def test_columns_of_data_frames_load():
     assert batch["label"].tolist() == [0, 1, 0]
     assert batch["text"] == ["a", "b", "c"]
     examples = data.__getitems__([2, 0])
-    assert [one["text"] for one in examples] == collate(examples)["text"] == ["c", "a"]
+    assert [example["text"] for example in examples] == collate(examples)["text"] == ["c", "a"]
     parts = split(data, [0.5, 0.5], stratify=frame["text"])
     assert sorted(len(part) for part in parts) == [1, 2]
     rows = frame.to_dicts()

@@ -270,7 +270,7 @@ def test_two_loops_at_once_are_two_epochs(options):
     whole = [values(loader) for _ in range(2)]
     loader = DataLoader(range(40), 4, shuffle=True, seed=1, device=CPU, **options)
     pairs = list(zip(loader, loader, strict=True))
-    assert [one.tolist() for one, _ in pairs] == whole[0]
+    assert [pair.tolist() for pair, _ in pairs] == whole[0]
     assert [other.tolist() for _, other in pairs] == whole[1]
     assert loader.epoch == 2
 

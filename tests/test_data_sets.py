@@ -92,7 +92,7 @@ def test_datasets_give_a_whole_batch_at_once_as_one_by_one(name):
     indices = [*range(len(expected)), *range(-len(expected), 0)][::-1]
     examples = data.__getitems__(indices)
     assert len(examples) == len(indices)
-    assert [int(one) for one in examples] == [expected[index] for index in indices]
+    assert [int(example) for example in examples] == [expected[index] for index in indices]
     if indices:
         assert collate(examples).tolist() == [expected[index] for index in indices]
     for wrong in ([len(expected)], [0, -len(expected) - 1]):
@@ -112,9 +112,9 @@ def test_arrays_have_the_containers_that_they_were_given_in():
     for data in (Arrays(image=IMAGES, label=LABELS), Arrays({"image": IMAGES, "label": LABELS})):
         assert data[2]["label"] == 20
         examples = data.__getitems__([1, 3])
-        assert [list(one) for one in examples] == [["image", "label"]] * 2
+        assert [list(example) for example in examples] == [["image", "label"]] * 2
         assert examples[-1]["label"] == 30
-        assert [one["label"] for one in examples[:1]] == [10]
+        assert [example["label"] for example in examples[:1]] == [10]
         batch = collate(examples)
         assert list(batch) == ["image", "label"]
         assert batch["image"].tolist() == images.tolist()
@@ -147,7 +147,9 @@ def test_a_batch_of_arrays_is_what_its_examples_are(subtests):
     for name in columns:
         with subtests.test(name):
             expected = [data[5][name], data[0][name], data[0][name]]
-            assert values(batch[name]) == [values(one) if np.ndim(one) else one for one in expected]
+            assert values(batch[name]) == [
+                values(item) if np.ndim(item) else item for item in expected
+            ]
     assert batch["bfloat16"].dtype == batch["torch bfloat16"].dtype == ml_dtypes.bfloat16
 
 
@@ -185,7 +187,7 @@ def test_windows_cover_the_array(length, step):
     array = np.arange(12).reshape(6, 2)
     windows = Windows(array, length, step=step)
     expected = [array[start : start + length].tolist() for start in range(0, 7 - length, step)]
-    assert [one.tolist() for one in windows] == expected
+    assert [window.tolist() for window in windows] == expected
     assert collate(windows.__getitems__(range(len(windows)))).tolist() == expected
 
 
@@ -234,7 +236,7 @@ def test_bad_datasets_are_refused_with_what_to_do():
 
 @given(
     st.integers(0, 300),
-    st.lists(st.floats(0, 1), min_size=1, max_size=5).filter(lambda one: sum(one) > 0.01),
+    st.lists(st.floats(0, 1), min_size=1, max_size=5).filter(lambda item: sum(item) > 0.01),
     st.integers(0, 2**64 - 1),
     st.booleans(),
 )
@@ -246,7 +248,7 @@ def test_splits_have_exact_sizes_and_every_example_once(length, weights, seed, s
     for part, share in zip(parts, shares, strict=True):
         assert abs(len(part) - share * length) < 1 + 1e-6
     again = split(range(length), shares, seed=seed, stratify=labels)
-    assert [list(one) for one in again] == [list(one) for one in parts]
+    assert [list(item) for item in again] == [list(part) for part in parts]
 
 
 def test_splits_by_numbers_of_examples_and_by_shares():
@@ -306,7 +308,9 @@ def test_collate_joins_every_kind_of_field():
     batch = collate([example(0), example(1)])
     assert list(batch) == list(example(0))
     found = {
-        name: (values(one), str(one.dtype)) for name, one in batch.items() if hasattr(one, "dtype")
+        name: (values(value), str(value.dtype))
+        for name, value in batch.items()
+        if hasattr(value, "dtype")
     }
     assert found == {
         "int": ([0, 1], "int64"),
@@ -358,13 +362,13 @@ STRUCTURES = st.recursive(
 def filled(structure, number):
     """An example of a structure, whose leaves tell the number."""
     if isinstance(structure, dict):
-        return {name: filled(one, number) for name, one in structure.items()}
+        return {name: filled(part, number) for name, part in structure.items()}
     if isinstance(structure, Example):
         return Example(filled(structure.image, number), filled(structure.label, number))
     if isinstance(structure, Point):
-        return Point(*[filled(one, number) for one in structure])
+        return Point(*[filled(part, number) for part in structure])
     if isinstance(structure, tuple):
-        return tuple([filled(one, number) for one in structure])
+        return tuple([filled(part, number) for part in structure])
     leaves = {"number": number, "array": np.full(2, number), "text": f"{number}", "none": None}
     return leaves[structure]
 
@@ -373,12 +377,14 @@ def example_of(structure, batch, index):
     """One of the examples that a batch was made of."""
     assert type(batch) is type(structure) or isinstance(structure, str)
     if isinstance(structure, dict):
-        return {name: example_of(one, batch[name], index) for name, one in structure.items()}
+        return {name: example_of(part, batch[name], index) for name, part in structure.items()}
     if isinstance(structure, Example):
         image = example_of(structure.image, batch.image, index)
         return Example(image, example_of(structure.label, batch.label, index))
     if isinstance(structure, tuple):
-        children = [example_of(one, two, index) for one, two in zip(structure, batch, strict=True)]
+        children = [
+            example_of(part, two, index) for part, two in zip(structure, batch, strict=True)
+        ]
         return type(structure)(*children) if isinstance(structure, Point) else tuple(children)
     return None if structure == "none" else batch[index]
 
@@ -396,11 +402,11 @@ def test_a_batch_has_the_containers_of_its_examples(structure, count):
 def leaves(x):
     """The leaves of an example, as numbers and strings."""
     if isinstance(x, dict):
-        return [leaves(one) for one in x.values()]
+        return [leaves(item) for item in x.values()]
     if isinstance(x, Example):
         return [leaves(x.image), leaves(x.label)]
     if isinstance(x, tuple):
-        return [leaves(one) for one in x]
+        return [leaves(item) for item in x]
     return x.tolist() if hasattr(x, "tolist") else x
 
 
@@ -478,7 +484,7 @@ def test_datasets_and_batches_can_be_copied_and_pickled():
         split(Arrays(LABELS), [0.5, 0.5])[1],
     )
     for other in (pickle.loads(pickle.dumps(data)), copy.deepcopy(data)):
-        assert [values(one) for one in other] == [values(one) for one in data]
+        assert [values(item) for item in other] == [values(array) for array in data]
         assert repr(other) == repr(data)
     batch = pickle.loads(pickle.dumps(collate([(1, 2.5)])))
     assert type(batch[0]) is type(collate([1]))

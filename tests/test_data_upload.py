@@ -58,7 +58,7 @@ class Source:
 
 
 def upload_threads():
-    return [one for one in threading.enumerate() if one.name == "burn-upload"]
+    return [device for device in threading.enumerate() if device.name == "burn-upload"]
 
 
 def eventually(condition):
@@ -112,7 +112,7 @@ def test_arrays_of_a_batch_become_tensors_and_all_else_stays(device, owned):
     assert found["dataclass"].image.tolist() == [6]
     assert found["dataclass"].label is None
     assert isinstance(batch["dataclass"].image, np.ndarray)  # the batch itself is not changed
-    assert all(one is two for one, two in zip(found["kept"], batch["kept"], strict=True))
+    assert all(item is two for item, two in zip(found["kept"], batch["kept"], strict=True))
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=str)
@@ -165,7 +165,7 @@ def test_there_is_no_thread_where_the_device_reads_memory_of_the_host(device, ah
     batches = upload(source, device, ahead, owned=True)
     assert next(batches).tolist() == [0, 0]
     assert (source.taken, source.threads) == (1, {threading.current_thread().name})
-    assert [one.tolist() for one in batches] == [[1, 1], [2, 2]]
+    assert [batch.tolist() for batch in batches] == [[1, 1], [2, 2]]
     batches.close()
     assert source.closed.is_set()
 
@@ -180,7 +180,7 @@ def test_exceptions_arrive_in_order_and_the_next_batch_follows(device, ahead):
     with pytest.raises(ValueError, match="2") as found:
         next(batches)
     assert found.traceback[-1].name == "__next__"  # of the source
-    assert [one.tolist() for one in batches] == [[3, 3], [4, 4]]
+    assert [batch.tolist() for batch in batches] == [[3, 3], [4, 4]]
     for _ in range(2):
         with pytest.raises(StopIteration):
             next(batches)
@@ -278,7 +278,7 @@ def test_values_are_right_while_the_device_computes(device, everything):
         if len(kept) < 8:
             kept.append(batch["x"])
     batches.close()
-    assert int(total) == sum(int(one.sum()) for one in rows)
+    assert int(total) == sum(int(row.sum()) for row in rows)
     for tensor, row in zip(kept, rows, strict=False):
         assert np.array_equal(tensor.numpy(), row)
 
@@ -304,5 +304,5 @@ def test_a_loop_has_the_default_device_of_its_beginning(device, workers):
             batches = iter(loader)
             first = next(batches)
         found = [first, *batches]
-    assert all(one.device is device.autodiff() for one in found)
-    assert [one.tolist() for one in found] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert all(tensor.device is device.autodiff() for tensor in found)
+    assert [tensor.tolist() for tensor in found] == [[0, 1], [2, 3], [4, 5], [6, 7]]

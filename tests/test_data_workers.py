@@ -202,7 +202,7 @@ def test_memory_of_batches_that_are_gone_is_used_again():
     with loader_of(Images(2000), 1) as loader:
         batches = iter(loader)
         next(batches)
-        (worker,) = (one for one in children() if "multiprocessing.spawn" in command(one))
+        (worker,) = (child for child in children() if "multiprocessing.spawn" in command(child))
 
         def mapped():
             lines = Path(f"/proc/{worker}/maps").read_text().splitlines()

@@ -89,7 +89,8 @@ def test_deform_conv2d_is_what_its_definition_says(options, masked):
 
     def theirs(x, offset, weight, bias, mask=None):
         renamed = {
-            "groups" if name == "weight_groups" else name: one for name, one in options.items()
+            "groups" if name == "weight_groups" else name: option
+            for name, option in options.items()
         }
         return deformed(x, offset, weight, mask, bias, **renamed)
 
@@ -104,7 +105,7 @@ def test_windows_that_are_not_moved_give_a_convolution(groups):
         *map(torch.from_numpy, (x, weight, bias)), groups=groups, **options
     )
     offset = burn.zeros((2, 12, *expected.shape[2:]), dtype="float64", device=CPU)
-    tensors = [burn.asarray(one, device=CPU) for one in (x, weight, bias)]
+    tensors = [burn.asarray(tensor, device=CPU) for tensor in (x, weight, bias)]
     output = F.deform_conv2d(
         tensors[0], offset, tensors[1], None, tensors[2], weight_groups=groups, **options
     )

@@ -42,15 +42,15 @@ def call_with_tensors(name):
     """A sample of an op with two tensors or more, as a call; None if it has none."""
     samples = SAMPLES[name]
     calls = [
-        (one, dtype)
-        for one in samples.samples
-        for dtype in SUBJECT.dtypes(samples, one)
-        if tensor_count(one.operands) > 1
+        (sample, dtype)
+        for sample in samples.samples
+        for dtype in SUBJECT.dtypes(samples, sample)
+        if tensor_count(sample.operands) > 1
     ]
     # Of a dtype that every device has, and of operands that have elements, if there is one.
     calls.sort(key=lambda pair: (pair[1] is not burn.float32, pair[1] is not burn.int32))
-    for one, dtype in calls:
-        call = Call.of(samples, one, dtype, SUBJECT.index_dtype)
+    for item, dtype in calls:
+        call = Call.of(samples, item, dtype, SUBJECT.index_dtype)
         if tensor_count(call.operands) > 1:
             return call
     return None
@@ -62,14 +62,14 @@ OF_SEVERAL = sorted(name for name, call in CALLS.items() if call is not None)
 
 def tensors_of(operands):
     """Operands on the CPU as tensors."""
-    return map_arrays(lambda one: dispatch.from_data(TensorData(np.asarray(one)), CPU), operands)
+    return map_arrays(lambda item: dispatch.from_data(TensorData(np.asarray(item)), CPU), operands)
 
 
 def with_one_moved(operands, index, device):
     """The operands, of which one tensor, counted through lists too, is on another device."""
     numbers = itertools.count()
     return map_arrays(
-        lambda one: one.to_device(device) if next(numbers) == index else one, operands
+        lambda item: item.to_device(device) if next(numbers) == index else item, operands
     )
 
 
@@ -77,7 +77,7 @@ def has(device, call):
     """Whether a device has all dtypes of a call."""
     found = [*call.outputs(call.op.infer(*call.metas, **call.attributes))]
     map_arrays(found.append, call.metas)
-    return all(device.supports_dtype(one.dtype) for one in found)
+    return all(device.supports_dtype(tensor.dtype) for tensor in found)
 
 
 def check(device, call, operands):
@@ -92,7 +92,7 @@ def check(device, call, operands):
         assert caught.value.operation
         advice = message.partition(".to_device(")[2].partition(")")[0].strip('"')
         assert advice in (CPU.name, device.name)
-        mended = map_arrays(lambda one, advice=advice: one.to_device(advice), mixed)
+        mended = map_arrays(lambda item, advice=advice: item.to_device(advice), mixed)
         call(*mended)
 
 
@@ -111,7 +111,7 @@ def test_an_op_refuses_tensors_of_different_hardware(name, elsewhere):
     call = CALLS[name]
     operands = tensors_of(call.operands)
     if not has(elsewhere, call):  # complex: only where the hardware is real
-        elsewhere = next((one for one in PRESENT if one is not CPU and has(one, call)), None)
+        elsewhere = next((item for item in PRESENT if item is not CPU and has(item, call)), None)
         if elsewhere is None:
             return
 
@@ -121,7 +121,7 @@ def test_an_op_refuses_tensors_of_different_hardware(name, elsewhere):
     check(elsewhere, run, operands)
 
 
-@pytest.mark.parametrize("device", [one for one in PRESENT if one is not CPU], ids=str)
+@pytest.mark.parametrize("device", [item for item in PRESENT if item is not CPU], ids=str)
 def test_devices_that_are_there_do_not_mix(device):
     for name in ("add", "matmul", "where", "concat", "gather", "scatter_add", "equal", "pow"):
         call = CALLS[name]
@@ -149,10 +149,15 @@ def functions_of_several():
             member = getattr(module, name)
             if isinstance(member, types.FunctionType) and not name.startswith("_"):
                 annotations = [
-                    str(one.annotation) for one in inspect.signature(member).parameters.values()
+                    str(parameter.annotation)
+                    for parameter in inspect.signature(member).parameters.values()
                 ]
-                tensors = [one for one in annotations if "Tensor" in one or "Operand" in one]
-                if len(tensors) > 1 or any("Sequence[Tensor]" in one for one in tensors):
+                tensors = [
+                    annotation
+                    for annotation in annotations
+                    if "Tensor" in annotation or "Operand" in annotation
+                ]
+                if len(tensors) > 1 or any("Sequence[Tensor]" in tensor for tensor in tensors):
                     yield f"{prefix}.{name}", member
 
 
@@ -340,7 +345,7 @@ def operands_of(name):
     for like in SHAPES.get(name, [usual, usual]):
         dtype, shape = like.split(" ", 1) if isinstance(like, str) else ("float32", like)
         shape = (
-            tuple(int(one) for one in shape.strip("()").split(",") if one.strip())
+            tuple(int(word) for word in shape.strip("()").split(",") if word.strip())
             if isinstance(shape, str)
             else shape
         )

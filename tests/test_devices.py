@@ -145,7 +145,7 @@ def extra_backend(monkeypatch):
 def listed():
     """Names of all devices in order, without those of plugins that are not always installed."""
     others = ("cuda", "opencl", "pure", "strict", "torch")
-    return [one.name for one in burn.Device.enumerate() if one.backend_name not in others]
+    return [device.name for device in burn.Device.enumerate() if device.backend_name not in others]
 
 
 def test_a_third_party_accelerator_comes_before_the_cpu_and_others_after(extra_backend):

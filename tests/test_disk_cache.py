@@ -139,15 +139,15 @@ def test_entries_go_that_were_not_used_for_the_longest_time(folder):
     cache.put("5", bytes(168))
     kept = [number for number in range(6) if cache.get(str(number)) is not None]
     assert kept == [0, 2, 3, 4, 5]
-    assert sum(one.stat().st_size for one in files(folder)) <= 1000
+    assert sum(file.stat().st_size for file in files(folder)) <= 1000
 
 
 def test_what_a_process_that_died_left_goes(folder):
     cache = DiskCache("unit", max_bytes=1000)
     cache.put("key", b"value")
     old, new = folder / "old.part", folder / "new.part"
-    for one in (old, new):
-        one.write_bytes(b"half")
+    for item in (old, new):
+        item.write_bytes(b"half")
     os.utime(old, (0, 0))
     cache.put("other", bytes(100))
     assert not old.exists()
@@ -169,17 +169,19 @@ for turn in range(60):
 
 def test_processes_that_write_the_same_entries_at_once_do_not_disturb_each_other(folder):
     writers = [subprocess.Popen([sys.executable, "-c", _WRITER]) for _ in range(3)]
-    assert [one.wait() for one in writers] == [0, 0, 0]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
     assert not list(folder.glob("*.part"))
     # Each process removes what is too much before it has written another sixteenth.
-    assert sum(one.stat().st_size for one in files(folder)) <= 100_000 + 3 * (100_000 // 16 + 9_032)
+    assert sum(file.stat().st_size for file in files(folder)) <= 100_000 + 3 * (
+        100_000 // 16 + 9_032
+    )
 
 
 @pytest.fixture
 def warnings_of_burn(caplog, monkeypatch):
     monkeypatch.setattr(private_folder, "_refusals", set())
     caplog.set_level(logging.WARNING, logger="burn")
-    return lambda: [one.getMessage() for one in caplog.records]
+    return lambda: [record.getMessage() for record in caplog.records]
 
 
 @POSIX
@@ -431,8 +433,8 @@ def test_folders_and_entries_are_the_users_alone_whatever_the_umask(tmp_path, mo
     finally:
         os.umask(before)
     assert cache.get("key") == b"value"
-    for one in (tmp_path / "outer", tmp_path / "outer/inner", tmp_path / "outer/inner/unit"):
-        assert one.stat().st_mode & 0o777 == 0o700
+    for item in (tmp_path / "outer", tmp_path / "outer/inner", tmp_path / "outer/inner/unit"):
+        assert item.stat().st_mode & 0o777 == 0o700
     (entry,) = files(tmp_path / "outer/inner/unit")
     assert entry.stat().st_mode & 0o777 == 0o600
 

@@ -182,7 +182,7 @@ def retained(side):
 
 def hooked(side):
     seen = []
-    handle = side.backend.register_hook(side.middle, lambda one: seen.append(side.read(one)))
+    handle = side.backend.register_hook(side.middle, lambda item: seen.append(side.read(item)))
     side.backend.backward(side.output, retain_graph=True)
     handle.remove()
     side.backend.backward(side.output)
@@ -216,8 +216,8 @@ AUTODIFF_MEMBERS = {
         of_inputs(side),
     ),
     "grad": lambda side: [
-        side.read(side.backend.grad(one, side.backend.backward(side.output, retain_graph=True)))
-        for one in (side.leaf, side.x)
+        side.read(side.backend.grad(item, side.backend.backward(side.output, retain_graph=True)))
+        for item in (side.leaf, side.x)
     ],
     "grad_remove": removed,
     "grad_replace": replaced,
@@ -227,7 +227,7 @@ AUTODIFF_MEMBERS = {
         side.backend.inner(side.backend.require_grad(side.leaf, side.device))
     ),
     "is_require_grad": lambda side: [
-        side.backend.is_require_grad(one) for one in (side.x, side.leaf, side.output)
+        side.backend.is_require_grad(item) for item in (side.x, side.leaf, side.output)
     ],
     "inner": lambda side: side.read(side.backend.inner(side.output)),
     "int_inner": inner("int_inner", [1, 2]),
@@ -240,7 +240,7 @@ AUTODIFF_MEMBERS = {
     "set_distributed_params": lambda side: side.backend.is_require_grad(shared(side)),
     "distributed_params": lambda side: side.backend.distributed_params(shared(side)).param_id,
     "is_distributed": lambda side: [
-        side.backend.is_distributed(one) for one in (shared(side), side.x, side.output)
+        side.backend.is_distributed(item) for item in (shared(side), side.x, side.output)
     ],
 }
 """The same for what an AutodiffBackend has beside them."""
@@ -392,9 +392,9 @@ def runner(table):
 
 
 def gradients_of_users(device):
-    x, w = (burn.asarray(one, device=device).require_grad() for one in (VALUES, WEIGHTS))
+    x, w = (burn.asarray(item, device=device).require_grad() for item in (VALUES, WEIGHTS))
     gradients = program(burn.apply_op, x, w).backward()
-    return [one.grad(gradients).tolist() for one in (x, w)]
+    return [item.grad(gradients).tolist() for item in (x, w)]
 
 
 @each_device
@@ -406,17 +406,17 @@ def test_gradients_over_dispatch_equal_those_of_an_autodiff_device(
     below = dispatch if tensor_class is burn.Tensor else Dispatch(DispatchTensor)
     autodiff, device_id = Autodiff(below), device.dispatch_id
     leaves = [
-        autodiff.require_grad(below.from_data(TensorData(one), device_id), device_id)
-        for one in (VALUES, WEIGHTS)
+        autodiff.require_grad(below.from_data(TensorData(item), device_id), device_id)
+        for item in (VALUES, WEIGHTS)
     ]
     table = autodiff.for_device(device_id, checkpointing=checkpointing)
     gradients = autodiff.backward(program(runner(table), *leaves))
     found = [autodiff.grad(leaf, gradients) for leaf in leaves]
-    assert {type(one) for one in found} == {tensor_class}
+    assert {type(item) for item in found} == {tensor_class}
     expected = device.autodiff()
     if checkpointing:
         expected = expected.gradient_checkpointing()
-    assert [below.to_data(one).array.tolist() for one in found] == gradients_of_users(expected)
+    assert [below.to_data(item).array.tolist() for item in found] == gradients_of_users(expected)
 
 
 def batched_gradients(side):
@@ -465,7 +465,11 @@ def failures(subject, selection, everything):
     results = {check.name: check.run() for check in (checks[::3] if fewer else checks)}
     has_complex = subject.supports(burn.complex64)
     assert results or (selection.suites == ("special_cases",) and not has_complex)
-    return {name: one.message for name, one in results.items() if one.status is not Status.PASSED}
+    return {
+        name: result.message
+        for name, result in results.items()
+        if result.status is not Status.PASSED
+    }
 
 
 @pytest.mark.parametrize(
@@ -509,7 +513,7 @@ class Nested(NumpyBackend):
         return (list(self.ops.decomposed("sgd_step", *lists, **attributes)),)
 
     def qr(self, x, *, complete):
-        return [list(one) for one in np.linalg.qr(x)]
+        return [list(item) for item in np.linalg.qr(x)]
 
 
 def test_outputs_in_lists_are_an_error_of_the_plugin():

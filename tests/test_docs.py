@@ -339,12 +339,13 @@ def find(name):
 
 
 @pytest.mark.parametrize(
-    ("page", "words"), [pytest.param(*one, id=f"{one[0]} {' '.join(one[1])}") for one in commands()]
+    ("page", "words"),
+    [pytest.param(*command, id=f"{command[0]} {' '.join(command[1])}") for command in commands()],
 )
 def test_a_page_calls_only_commands_and_options_that_are_there(page, words):
     command = main.get_command(click.Context(main), words[0])
     assert command is not None
-    options = {one for parameter in command.params for one in parameter.opts}
+    options = {opt for parameter in command.params for opt in parameter.opts}
     used = {word.partition("=")[0] for word in words[1:] if word.startswith("-")}
     assert used <= options | {"--help"}
 

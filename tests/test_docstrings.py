@@ -89,20 +89,22 @@ def test_a_class_documents_its_arguments_or_names_a_class_that_does(name):
     assert re.fullmatch(r"[A-Z0-9*`\"].*[.:?]", found[""][0]), "a summary is one line"
     package = name.rpartition(".")[0]
     others = [
-        CLASSES.get(f"{package}.{one}") for one in re.findall(r"`(\w+)`", " ".join(found[""]))
+        CLASSES.get(f"{package}.{item}") for item in re.findall(r"`(\w+)`", " ".join(found[""]))
     ]
     takes = list(inspect.signature(CLASSES[name]).parameters)
     documents = [
-        documented(sections(one).get("Parameters", [])) for one in (CLASSES[name], *others) if one
+        documented(sections(item).get("Parameters", []))
+        for item in (CLASSES[name], *others)
+        if item
     ]
     assert takes in documents or "Attributes" in found
 
 
 METHODS = {
-    f"{name}.{method}": getattr(one, method)
-    for name, one in CLASSES.items()
-    for method in vars(one)
-    if not method.startswith("_") and inspect.isfunction(getattr(one, method))
+    f"{name}.{method}": getattr(value, method)
+    for name, value in CLASSES.items()
+    for method in vars(value)
+    if not method.startswith("_") and inspect.isfunction(getattr(value, method))
 }
 
 
@@ -111,5 +113,9 @@ def test_a_method_documents_its_arguments(name):
     found = sections(METHODS[name])
     assert re.fullmatch(r"[A-Z0-9*`\"].*[.:?]", found[""][0]), "a summary is one line"
     if "Parameters" in found or not name.endswith(".forward"):
-        takes = [one for one in inspect.signature(METHODS[name]).parameters if one != "self"]
+        takes = [
+            parameter
+            for parameter in inspect.signature(METHODS[name]).parameters
+            if parameter != "self"
+        ]
         assert documented(found.get("Parameters", [])) == takes

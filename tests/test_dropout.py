@@ -11,7 +11,7 @@ from burn.generator import get_state
 from burn.nn import functional as F
 
 CPU = burn.Device("cpu")
-DEVICES = [one for one in burn.Device.enumerate() if one.supports_dtype(burn.float32)]
+DEVICES = [device for device in burn.Device.enumerate() if device.supports_dtype(burn.float32)]
 CHANNELS = {
     "dropout1d": (F.dropout1d, 1, (40, 30, 3)),
     "dropout2d": (F.dropout2d, 2, (40, 30, 2, 3)),
@@ -155,11 +155,11 @@ def test_a_checkpoint_drops_the_same_when_it_runs_again():
 
 def test_each_run_of_a_trace_draws_anew():
     x = burn.asarray(values(64), device=CPU)
-    program = burn.ir.trace(lambda one: F.dropout(one, 0.5), x)
+    program = burn.ir.trace(lambda item: F.dropout(item, 0.5), x)
     CPU.seed(7)
     expected = [F.dropout(x, 0.5).numpy() for _ in range(2)]
     CPU.seed(7)
     found = [program(x).numpy() for _ in range(2)]
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for item, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(item, other)
     assert (found[0] != found[1]).any()

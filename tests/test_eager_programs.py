@@ -31,7 +31,7 @@ KEYS = [
 def key_of(shape, number):
     """A key of a shape that picks some elements, and leaves an axis."""
     key = KEYS[number % len(KEYS)]
-    if len(shape) == 1 and (len(key) == 3 or any(isinstance(one, int) for one in key)):
+    if len(shape) == 1 and (len(key) == 3 or any(isinstance(item, int) for item in key)):
         key = KEYS[0]
     return key if np.zeros(shape)[key].size else (Ellipsis,)
 
@@ -97,8 +97,8 @@ def run(x, instructions, transpose, dense):
 def total(results):
     """A sum in which all results count."""
     found = 0.0
-    for number, one in enumerate(results):
-        found = found + one.sum() * (0.5 + number % 3)
+    for number, result in enumerate(results):
+        found = found + result.sum() * (0.5 + number % 3)
     return found
 
 
@@ -120,14 +120,14 @@ def by_numpy(values, instructions):
         x = values.astype(np.complex128)
         x[index] += 1j * STEP
         gradient.append(total(results_of(x)).imag / STEP)
-    return [one.real for one in results_of(values.astype(np.complex128))], np.array(gradient)
+    return [result.real for result in results_of(values.astype(np.complex128))], np.array(gradient)
 
 
 def run_of_tensors(x, instructions):
     def transpose(one):
         return one.permute_dims(tuple(range(one.ndim))[::-1])
 
-    return run(x, instructions, transpose, lambda one: one)
+    return run(x, instructions, transpose, lambda item: item)
 
 
 @pytest.mark.parametrize("device", burn.Device.enumerate(), ids=str)
@@ -139,11 +139,11 @@ def test_programs_with_views_and_writes_have_the_values_and_gradients_of_numpy(
     expected, slopes = by_numpy(values, instructions)
     x = burn.asarray(values, device=device.autodiff()).require_grad()
     found = run_of_tensors(x, instructions)
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one.detach().numpy(), other, rtol=1e-4, atol=1e-5)
+    for item, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(item.detach().numpy(), other, rtol=1e-4, atol=1e-5)
     gradient = x.grad(total(found).backward())
     scale = max(1.0, np.abs(slopes).max())
     np.testing.assert_allclose(gradient.numpy() / scale, slopes / scale, atol=1e-4)
     plain = run_of_tensors(burn.asarray(values, device=device), instructions)
-    for one, other in zip(plain, expected, strict=True):
-        np.testing.assert_allclose(one.numpy(), other, rtol=1e-4, atol=1e-5)
+    for tensor, other in zip(plain, expected, strict=True):
+        np.testing.assert_allclose(tensor.numpy(), other, rtol=1e-4, atol=1e-5)

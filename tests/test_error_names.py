@@ -8,7 +8,7 @@ import burn
 import burn.nn.functional as F
 from burn.backend import CheckedOps
 
-DEVICES = [str(one.name) for one in burn.Device.enumerate()]
+DEVICES = [str(device.name) for device in burn.Device.enumerate()]
 
 
 def ones(*shape, device="cpu"):

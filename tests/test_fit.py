@@ -94,19 +94,19 @@ def test_each_epoch_goes_through_the_loader_once():
     part = Sum()
     history = quiet(part, [1, 2, 3], epochs=2)
     assert part.seen == [1, 2, 3, 1, 2, 3]
-    assert [(one["epoch"], one["step"]) for one in history.records] == [(1, 3), (2, 6)]
+    assert [(record["epoch"], record["step"]) for record in history.records] == [(1, 3), (2, 6)]
 
 
 def test_steps_may_end_inside_of_an_epoch():
     part = Sum()
     history = quiet(part, Numbers(4), steps=6)
     assert part.seen == [1, 2, 3, 4, 1, 2]
-    assert [(one["epoch"], one["step"]) for one in history.records] == [(1, 4), (2, 6)]
+    assert [(record["epoch"], record["step"]) for record in history.records] == [(1, 4), (2, 6)]
     assert history["loss"] == [2.5, 1.5]
 
 
 def test_steps_may_end_with_an_epoch():
-    assert [one["step"] for one in quiet(Sum(), Numbers(4), steps=8).records] == [4, 8]
+    assert [record["step"] for record in quiet(Sum(), Numbers(4), steps=8).records] == [4, 8]
 
 
 def test_values_are_means_over_the_steps_of_an_epoch_and_metrics_are_computed():
@@ -244,7 +244,11 @@ def test_long_epochs_are_evaluated_every_so_many_steps(tmp_path):
     history = quiet(
         Sum(), Numbers(10), epochs=2, evaluate=lambda: 0.5, evaluate_every=8, log=log, log_every=99
     )
-    assert [(one["epoch"], one["step"]) for one in history.records] == [(1, 8), (2, 16), (2, 20)]
+    assert [(record["epoch"], record["step"]) for record in history.records] == [
+        (1, 8),
+        (2, 16),
+        (2, 20),
+    ]
     assert history["loss"] == [4.5, (9 + 10 + 21) / 8, 8.5]
     assert history["val_loss"] == [0.5] * 3
     assert History.load(log).records == history.records
@@ -483,7 +487,7 @@ def test_a_log_has_a_line_for_each_event(tmp_path):
         Sum(), Numbers(5), epochs=2, log=log, log_every=2, parts={"net": net}, evaluate=lambda: 0.25
     )
     lines = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [(one["event"], one.get("step")) for one in lines] == [
+    assert [(line["event"], line.get("step")) for line in lines] == [
         ("start", None),
         ("step", 2),
         ("step", 4),
@@ -498,7 +502,7 @@ def test_a_log_has_a_line_for_each_event(tmp_path):
     assert start["parameters"] == {"net": 8}
     assert start["device"] == "cpu:0"
     assert start["arguments"]["epochs"] == 2
-    assert [one["loss"] for one in lines if one["event"] == "step"] == [2, 4, 1, 3, 5]
+    assert [line["loss"] for line in lines if line["event"] == "step"] == [2, 4, 1, 3, 5]
     assert lines[3].items() >= {"loss": 3.0, "val_loss": 0.25, "epoch": 1}.items()
     loaded = History.load(log)
     assert loaded.records == history.records
@@ -703,7 +707,7 @@ def test_a_run_on_any_device_goes_on_where_it_was(device, tmp_path):
     begun = []
     history, _ = run(tmp_path, during=begun.append, device=device)
     assert len(begun) == 28 - 9
-    assert [one["step"] for one in history.records] == [7, 14, 21, 28]
+    assert [record["step"] for record in history.records] == [7, 14, 21, 28]
 
 
 def test_a_run_that_is_complete_returns_at_once(undisturbed, tmp_path):
@@ -716,7 +720,9 @@ def test_a_run_that_is_complete_returns_at_once(undisturbed, tmp_path):
 def test_a_run_that_is_complete_can_be_made_longer(undisturbed, tmp_path):
     run(tmp_path, epochs=2)
     same(run(tmp_path), undisturbed)
-    events = [json.loads(one)["event"] for one in (tmp_path / "log.jsonl").read_text().splitlines()]
+    events = [
+        json.loads(line)["event"] for line in (tmp_path / "log.jsonl").read_text().splitlines()
+    ]
     assert events.count("end") == events.count("start") == 1
 
 
@@ -883,7 +889,7 @@ def test_a_run_that_is_killed_again_and_again_ends_all_the_same(undisturbed, tmp
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("at", [4, pytest.param(13, marks=pytest.mark.exhaustive)])
 def test_a_signal_ends_a_run_after_the_step_and_saves_it(number, at, undisturbed, tmp_path):
-    handlers = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)]
+    handlers = [signal.getsignal(item) for item in (signal.SIGINT, signal.SIGTERM)]
     begun = []
 
     def during(step):
@@ -898,7 +904,7 @@ def test_a_signal_ends_a_run_after_the_step_and_saves_it(number, at, undisturbed
         assert caught.value.code == 143
     with Checkpoints(tmp_path / "checkpoints") as checkpoints:
         assert checkpoints.steps()[-1] == at + 1
-    assert [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)] == handlers
+    assert [signal.getsignal(item) for item in (signal.SIGINT, signal.SIGTERM)] == handlers
     same(run(tmp_path), undisturbed)
 
 

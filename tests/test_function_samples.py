@@ -75,7 +75,7 @@ def is_private(name, function):
 
 
 def test_every_public_function_has_valid_calls():
-    tried = {id(public_function(name)) for name, one in FUNCTIONS.items() if one.samples}
+    tried = {id(public_function(name)) for name, value in FUNCTIONS.items() if value.samples}
     without = {name for name, function in public_functions() if id(function) not in tried}
     assert without == set().union(*NOT_TRIED.values())
 
@@ -175,7 +175,9 @@ def test_an_error_of_another_class_is_noticed(cpu):
 
 
 def test_wrong_calls_are_the_same_in_every_run():
-    first, second = ([str(one) for one in mutated_calls(FUNCTIONS["sum"])] for _ in range(2))
+    first, second = (
+        [str(mutated_call) for mutated_call in mutated_calls(FUNCTIONS["sum"])] for _ in range(2)
+    )
     assert first == second
     assert len(set(first)) > 100
 

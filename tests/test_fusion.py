@@ -17,16 +17,16 @@ from kernel_reference import load_reference
 
 TABLE = burn.Device("cpu").ops
 
-ALL = frozenset([one for one in DType.members() if not one.is_complex])
+ALL = frozenset([dtype for dtype in DType.members() if not dtype.is_complex])
 
 
-def target(*, keeps=lambda one: False, checks=True, max_product=10_000, **options):
+def target(*, keeps=lambda item: False, checks=True, max_product=10_000, **options):
     return Target(ALL, keeps, max_product, checks, **options)
 
 
 def plan_of(graph, of=None):
     of = of or target()
-    return planned(lowered(graph, lambda one: not (fuses(one, of) or of.keeps(one)), TABLE), of)
+    return planned(lowered(graph, lambda item: not (fuses(item, of) or of.keeps(item)), TABLE), of)
 
 
 def parsed(text):
@@ -34,15 +34,15 @@ def parsed(text):
 
 
 def kernels(plan):
-    return [one for one in plan.steps if isinstance(one, KernelCall)]
+    return [step for step in plan.steps if isinstance(step, KernelCall)]
 
 
 def called(plan):
-    return [one.name for one in plan.steps if not isinstance(one, KernelCall)]
+    return [step.name for step in plan.steps if not isinstance(step, KernelCall)]
 
 
 def names(call):
-    return [one.name for one in call.operations]
+    return [operation.name for operation in call.operations]
 
 
 def run(plan, *inputs):
@@ -55,14 +55,14 @@ def array(*shape, seed=0):
 
 def plan_and_compare(function, *arrays, of=None, **close):
     """The plan of a function of tensors, which gives what the function does."""
-    tensors = [burn.asarray(one) for one in arrays]
+    tensors = [burn.asarray(array) for array in arrays]
     plan = plan_of(trace(function, *tensors), of)
     expected = function(*tensors)
     found = run(plan, *arrays)
-    for one, other in zip(
+    for item, other in zip(
         expected if isinstance(expected, tuple) else (expected,), found, strict=True
     ):
-        reference = np.asarray(one)
+        reference = np.asarray(item)
         assert (other.shape, other.dtype) == (reference.shape, reference.dtype)
         np.testing.assert_allclose(other, reference, **{"rtol": 2e-5, "atol": 2e-5} | close)
     return plan
@@ -76,7 +76,7 @@ def test_elementwise_operations_with_broadcasts_are_one_kernel():
     (call,) = kernels(plan)
     assert call.kernel.space == (8, 16)
     assert call.kernel.rows == 2
-    assert [one.shape for one in call.inputs] == [(8, 16), (16,)]
+    assert [source.shape for source in call.inputs] == [(8, 16), (16,)]
     assert not called(plan)
 
 
@@ -156,7 +156,7 @@ def test_batched_products_read_permuted_operands_with_strides():
 
 def test_a_product_does_not_compute_its_operands_again_for_each_element():
     plan = plan_and_compare(lambda x, w: (x * 2.0 + 1.0) @ w, array(8, 4), array(4, 16))
-    assert [names(one) for one in kernels(plan)] == [["multiply", "add"], ["matmul"]]
+    assert [names(kernel) for kernel in kernels(plan)] == [["multiply", "add"], ["matmul"]]
 
 
 def test_a_product_of_one_column_is_no_reduction():
@@ -173,8 +173,8 @@ def test_a_product_of_one_column_is_no_reduction():
 def test_views_are_strides_of_loads():
     plan = plan_and_compare(lambda x: burn.flip(x[:, :6].T, axis=0) * x[:, 1:7], array(6, 8))
     (call,) = kernels(plan)
-    loads = [one for one in call.kernel.body if isinstance(one, Load)]
-    assert {one.strides for one in loads} == {(-1, 8), (8, 1)}
+    loads = [item for item in call.kernel.body if isinstance(item, Load)]
+    assert {load.strides for load in loads} == {(-1, 8), (8, 1)}
     assert not called(plan)
 
 
@@ -224,7 +224,7 @@ def test_a_permuted_view_of_a_copy_is_no_copy():
 
     plan = plan_and_compare(products, array(6, 4), array(6, 4), of=target(max_product=0), atol=1e-4)
     (call,) = kernels(plan)
-    assert [one.shape for one in call.outputs] == [(6, 4)]
+    assert [output.shape for output in call.outputs] == [(6, 4)]
     assert sorted(called(plan)) == ["matmul", "matmul", "permute", "permute"]
 
 
@@ -236,10 +236,10 @@ def test_operands_that_a_call_would_copy_are_stored_densely():
     arrays = array(6, 3), array(3, 8)
     plan = plan_and_compare(product, *arrays, of=target(max_product=0))
     assert called(plan) == ["matmul", "slice", "permute", "slice", "matmul"]
-    copying = target(max_product=0, copies=lambda one: one.name == "matmul")
+    copying = target(max_product=0, copies=lambda item: item.name == "matmul")
     plan = plan_and_compare(product, *arrays, of=copying)
     assert called(plan) == ["matmul", "matmul"]
-    assert sum(len(one.outputs) for one in kernels(plan)) == 2
+    assert sum(len(kernel.outputs) for kernel in kernels(plan)) == 2
 
 
 def test_parts_of_tensors_are_loads_with_guards():
@@ -250,7 +250,7 @@ def test_parts_of_tensors_are_loads_with_guards():
     plan = plan_and_compare(parts, array(6, 4), array(6, 5))
     assert not called(plan)
     guarded = [
-        one for call in kernels(plan) for one in call.kernel.body if getattr(one, "guard", None)
+        item for call in kernels(plan) for item in call.kernel.body if getattr(item, "guard", None)
     ]
     assert guarded
 
@@ -295,8 +295,8 @@ def test_rows_are_read_at_indices():
         array(7, 4),
         np.array([1, 6, 0, -1, 1]),
     )
-    (call, *_) = [one for one in kernels(plan) if not one.checks]
-    assert any(getattr(one, "gathers", ()) for one in call.kernel.body)
+    (call, *_) = [kernel for kernel in kernels(plan) if not kernel.checks]
+    assert any(getattr(item, "gathers", ()) for item in call.kernel.body)
     with pytest.raises(burn.errors.OutOfRangeError, match="index 7 is out of range"):
         run(plan, array(7, 4), np.array([1, 7, 0, 0, 1]))
     with pytest.raises(burn.errors.OutOfRangeError, match="index -8"):
@@ -318,7 +318,7 @@ def test_equal_kernels_compute_the_same():
         graph = parsed(f"input %0: float32[4]\n%1: {line}\noutput %1")
         return kernels(planned(graph, target()))[0].kernel
 
-    zero, negative, again = [of(f"float32[4] = add(%0, {one})") for one in ("0.0", "-0.0", "0.0")]
+    zero, negative, again = [of(f"float32[4] = add(%0, {text})") for text in ("0.0", "-0.0", "0.0")]
     assert zero == again
     assert hash(zero) == hash(again)
     assert zero != negative
@@ -336,7 +336,7 @@ def test_cheap_results_are_computed_where_they_are_read():
         return burn.sum(y, axis=0), burn.sum(y, axis=1)
 
     plan = plan_and_compare(both, array(6, 8))
-    assert [names(one) for one in kernels(plan)] == [["multiply", "sum"]] * 2
+    assert [names(kernel) for kernel in kernels(plan)] == [["multiply", "sum"]] * 2
 
 
 def test_expensive_results_are_stored_once():
@@ -345,7 +345,7 @@ def test_expensive_results_are_stored_once():
         return burn.sum(y, axis=0), burn.sum(y, axis=1)
 
     plan = plan_and_compare(both, array(6, 8))
-    assert sorted(name for one in kernels(plan) for name in names(one)) == [
+    assert sorted(name for kernel in kernels(plan) for name in names(kernel)) == [
         "exp",
         "sin",
         "sum",
@@ -357,7 +357,7 @@ def test_a_step_of_adam_is_one_kernel_for_each_parameter():
     lists = [[f"%{4 * i + j}" for i in range(2)] for j in range(4)]
     text = [f"input %{number}: float32[{4 + number // 4}, 3]" for number in range(8)]
     text += ["input $0: int", "input $1: float"]
-    operands = ", ".join(f"[{', '.join(one)}]" for one in [*lists, []])
+    operands = ", ".join(f"[{', '.join(item)}]" for item in [*lists, []])
     made = ", ".join(f"%{8 + i}: float32[{4 + i % 2}, 3]" for i in range(6))
     text.append(
         f"{made} = adam_step({operands}, step=$0, learning_rate=$1, beta1=0.9, beta2=0.999, "
@@ -379,8 +379,8 @@ def test_a_step_of_adam_is_one_kernel_for_each_parameter():
         weight_decay=0.0,
         decoupled=False,
     )
-    for one, other in zip(run(plan, *arrays, 3, 0.1), expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5)
+    for item, other in zip(run(plan, *arrays, 3, 0.1), expected, strict=True):
+        np.testing.assert_allclose(item, other, rtol=1e-5)
 
 
 def test_a_reduction_to_few_rows_is_one_of_partial_results():
@@ -391,7 +391,7 @@ def test_a_reduction_to_few_rows_is_one_of_partial_results():
     plan = plan_and_compare(
         lambda x: burn.sum(x.astype("float16"), axis=0), array(9000, 2) / 100, atol=0.1
     )
-    assert [one.outputs[0].dtype.name for one in kernels(plan)] == ["float32", "float16"]
+    assert [kernel.outputs[0].dtype.name for kernel in kernels(plan)] == ["float32", "float16"]
 
 
 def test_a_prime_number_of_columns_is_reduced_by_one_kernel():
@@ -407,9 +407,9 @@ def test_tensors_of_one_number_are_no_memory():
         return x * burn.full((4, 1), 2.0) + burn.arange(8, dtype="float32")
 
     plan = plan_and_compare(filled, array(4, 8))
-    assert [one.shape for one in kernels(plan)[0].inputs] == [(4, 8)]
+    assert [source.shape for source in kernels(plan)[0].inputs] == [(4, 8)]
     plan = plan_and_compare(lambda x: (burn.zeros((3,)), burn.arange(5), x), array(1))
-    assert sum(len(one.outputs) for one in kernels(plan)) == 2
+    assert sum(len(kernel.outputs) for kernel in kernels(plan)) == 2
 
 
 def test_one_element_and_none():
@@ -419,14 +419,14 @@ def test_one_element_and_none():
 
 
 def test_dtypes_without_kernels_are_calls():
-    floats = Target(frozenset([float32]), lambda one: False, 1000)
+    floats = Target(frozenset([float32]), lambda item: False, 1000)
     plan = plan_and_compare(lambda x: (x * 2.0).astype("int64") + 1, array(5), of=floats)
     assert called(plan) == ["cast", "add"]
     assert "int64" in plan.reasons[1]
 
 
 def test_what_the_device_keeps_is_a_call():
-    plan = plan_and_compare(softmax, array(4, 5), of=target(keeps=lambda one: one.name == "exp"))
+    plan = plan_and_compare(softmax, array(4, 5), of=target(keeps=lambda item: item.name == "exp"))
     assert called(plan) == ["exp"]
     assert list(plan.reasons.values()) == ["the device has a kernel of its own"]
 
@@ -478,13 +478,13 @@ def test_what_is_read_again_is_not_overwritten(use):
     """)
     x, y = array(4, 4), array(4, 4, seed=1)
     expected = [
-        np.copy(one)
-        for one in Straight(
+        np.copy(item)
+        for item in Straight(
             planned(graph, target(keeps=lambda _: True)), TABLE, load_reference
         ).run((x.copy(), y))
     ]
-    for one, other in zip(run(planned(graph, target()), x, y), expected, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-6)
+    for item, other in zip(run(planned(graph, target()), x, y), expected, strict=True):
+        np.testing.assert_allclose(item, other, rtol=1e-6)
 
 
 def test_a_donated_input_with_a_view_among_the_outputs_stays():
@@ -498,7 +498,7 @@ def test_a_donated_input_with_a_view_among_the_outputs_stays():
     graph = GraphIr(
         graph.inputs, graph.constants, graph.operations, graph.outputs, None, (Donation(0, 0),)
     )
-    assert [one.over for one in kernels(planned(graph, target()))] == [(None,)]
+    assert [kernel.over for kernel in kernels(planned(graph, target()))] == [(None,)]
 
 
 STEP_AND_CHECK = """
@@ -525,7 +525,7 @@ STEP_AND_CHECK = """
 )
 def test_an_input_is_not_overwritten_before_a_step_that_may_raise(options, overwrites):
     plan = planned(parsed(STEP_AND_CHECK), target(**options))
-    (step,) = [one for one in kernels(plan) if names(one) == ["exp"]]
+    (step,) = [kernel for kernel in kernels(plan) if names(kernel) == ["exp"]]
     assert step.over == ((0,) if overwrites else (None,))
 
 
@@ -546,7 +546,7 @@ def test_indices_that_a_kernel_has_checked_raise_no_more():
     """)
     plan = planned(graph, target())
     assert called(plan) == ["cumsum", "scatter_add"]
-    assert any(0 in one.over for one in kernels(plan))
+    assert any(0 in kernel.over for kernel in kernels(plan))
 
 
 def transformer(x, w, v):
@@ -587,8 +587,8 @@ def test_no_two_tensors_overlap_in_the_arena(max_product):
         rtol=1e-3,
         atol=1e-3,
     )
-    block = arena(plan, lambda one: one.name == "matmul")
-    tensors = {one.id: one for step in plan.steps for one in step.outputs}
+    block = arena(plan, lambda item: item.name == "matmul")
+    tensors = {output.id: output for step in plan.steps for output in step.outputs}
     times, same = lifetimes(plan, block.offsets)
     spans = [
         (times[id], offset, offset + 4 * int(np.prod(tensors[id].shape)), same.get(id, id))
@@ -612,16 +612,16 @@ def test_no_two_tensors_overlap_in_the_arena(max_product):
 
 def test_samples_of_the_kit_give_what_their_ops_give(everything):
     count = 0
-    for known, one in itertools.islice(calls(), None, None, 1 if everything else 7):
-        graph = sample_graph(known, one)
+    for known, item in itertools.islice(calls(), None, None, 1 if everything else 7):
+        graph = sample_graph(known, item)
         if not all(output.dtype in ALL and None not in output.shape for output in graph.outputs):
             continue
-        plan = plan_of(graph, target(keeps=lambda one: one.name.startswith("random")))
+        plan = plan_of(graph, target(keeps=lambda element: element.name.startswith("random")))
         if not kernels(plan):
             continue
         inputs = []
-        tested = dtype_for(one.kinds)
-        for spec, operand in zip(known.op.operands.values(), one.operands, strict=True):
+        tested = dtype_for(item.kinds)
+        for spec, operand in zip(known.op.operands.values(), item.operands, strict=True):
             for value in operand if spec.is_list else [operand]:
                 if isinstance(value, np.ndarray):
                     wanted = tested if spec.promotes or spec.is_list else DType.of(value.dtype)

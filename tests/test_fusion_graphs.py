@@ -13,11 +13,11 @@ from test_compile_graphs import arrays, operands, program, steps
 
 TABLE = burn.Device("cpu").ops
 
-ALL = frozenset([one for one in DType.members() if not one.is_complex])
+ALL = frozenset([dtype for dtype in DType.members() if not dtype.is_complex])
 
 TARGETS = {
     "kernels": Target(ALL, lambda _: False, max_product=1000, checks=True),
-    "calls of some ops": Target(ALL, lambda one: one.name in {"exp", "max", "where", "less"}),
+    "calls of some ops": Target(ALL, lambda item: item.name in {"exp", "max", "where", "less"}),
     "divided reductions": Target(ALL, lambda _: False, rows=8, strided_rows=4, long_columns=4),
 }
 
@@ -27,10 +27,12 @@ TARGETS = {
 def test_a_plan_gives_what_the_program_gives(target, shapes, description, results):
     function = program(description, results)
     values = arrays(shapes)
-    tensors = [burn.asarray(one) for one in values]
+    tensors = [burn.asarray(value) for value in values]
     graph = lowered(
-        trace(function, *tensors), lambda one: not (fuses(one, target) or target.keeps(one)), TABLE
+        trace(function, *tensors),
+        lambda item: not (fuses(item, target) or target.keeps(item)),
+        TABLE,
     )
     straight = Straight(planned(graph, target), TABLE, load_reference)
-    for found, one in zip(straight(*values), function(*tensors), strict=True):
-        np.testing.assert_allclose(found, one.numpy(), rtol=1e-9, atol=1e-11)
+    for found, tensor in zip(straight(*values), function(*tensors), strict=True):
+        np.testing.assert_allclose(found, tensor.numpy(), rtol=1e-9, atol=1e-11)

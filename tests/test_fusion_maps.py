@@ -43,7 +43,7 @@ def values(map, count):
 def attributes_of(name, x, random):
     """Attributes of a view op for an array, and NumPy's view."""
     if name == "reshape":
-        divisors = [one for one in range(1, x.size + 1) if x.size % one == 0]
+        divisors = [index for index in range(1, x.size + 1) if x.size % index == 0]
         first = random.choice(divisors)
         shape = (first, x.size // first)
         return {"shape": shape}, x.reshape(shape)

@@ -37,11 +37,11 @@ def test_gradients_are_a_mapping_from_leaves():
     assert isinstance(gradients, Mapping)
     assert len(gradients) == 2
     assert {x, y} == set(gradients) == set(gradients.keys())
-    assert {one: gradient.tolist() for one, gradient in gradients.items()} == {
+    assert {name: gradient.tolist() for name, gradient in gradients.items()} == {
         x: [7.0, 7.0],
         y: [[3.0], [3.0]],
     }
-    assert sorted(one.shape for one in gradients.values()) == [(2,), (2, 1)]
+    assert sorted(gradient.shape for gradient in gradients.values()) == [(2,), (2, 1)]
     assert x in gradients
     assert hidden in gradients
     assert gradients[hidden].shape == (2, 2)
@@ -221,9 +221,11 @@ def test_a_leaf_and_gradients_that_are_pickled_apart_belong_together(protocol):
         assert own[2].grad(loaded) is None
         assert own[0] in loaded
         assert own[2] not in loaded
-    assert {one.shape for one in loaded} == {(2,)}
-    assert all(one.is_require_grad for one in loaded)
-    assert [loaded[one].tolist() for one in loaded] == [one.tolist() for one in loaded.values()]
+    assert {tensor.shape for tensor in loaded} == {(2,)}
+    assert all(item.is_require_grad for item in loaded)
+    assert [loaded[item].tolist() for item in loaded] == [
+        tensor.tolist() for tensor in loaded.values()
+    ]
     again = pickled(loaded.map(lambda gradient: gradient * 2))
     assert parameters[0].grad(again).tolist() == [6.0, 8.0]
     assert parameters[0].grad_remove(again).tolist() == [6.0, 8.0]
@@ -294,8 +296,8 @@ def test_gradients_of_another_process_load_where_their_device_is_missing():
 @pytest.mark.parametrize("ord", [2, 1, 3, float("inf"), float("-inf"), 0])
 def test_the_global_norm_is_that_of_all_elements_as_one_vector(ord):
     arrays = [np.array([[3.0, -4.0], [0.0, 1.0]]), np.array(2.5), np.array([-0.5])]
-    expected = np.linalg.norm(np.concatenate([one.ravel() for one in arrays]), ord)
-    tensors = [burn.asarray(one, device=CPU) for one in arrays]
+    expected = np.linalg.norm(np.concatenate([array.ravel() for array in arrays]), ord)
+    tensors = [burn.asarray(array, device=CPU) for array in arrays]
     for tree in (tensors, tuple(tensors), {"a": tensors[0], "b": {"c": tensors[1:]}}):
         assert burn.global_norm(tree, ord=ord).item() == pytest.approx(expected)
     assert burn.global_norm(tensors[0]).item() == pytest.approx(26**0.5)
@@ -315,8 +317,8 @@ def test_the_global_norm_of_gradients_is_computed_where_they_are():
 
 def test_the_global_norm_of_halves_is_accumulated_in_float32():
     x = burn.full(10_000, 300.0, dtype="float16", device=CPU)
-    for one in (x, [x, x], [burn.ones(3, device=CPU), x]):
-        norm = burn.global_norm(one)
+    for item in (x, [x, x], [burn.ones(3, device=CPU), x]):
+        norm = burn.global_norm(item)
         assert norm.dtype is burn.float32
     assert burn.global_norm(x).item() == pytest.approx(30_000.0)
     assert burn.global_norm([x, burn.ones(1, dtype="float64", device=CPU)]).dtype is burn.float64

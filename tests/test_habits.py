@@ -145,7 +145,7 @@ def test_the_traceback_of_a_mistake_is_short_and_of_one_exception(call, device):
         call(x).tolist()
     shown = "".join(traceback.format_exception(caught.value))
     assert shown.count("Traceback") == 1, shown
-    frames = [one.filename for one in traceback.extract_tb(caught.tb)]
+    frames = [item.filename for item in traceback.extract_tb(caught.tb)]
     assert len(frames) - frames.count(__file__) <= 6, shown
 
 
@@ -175,17 +175,17 @@ MODULES = ["autodiff", "backend", "dtype", "errors", "interop", "ops", "plugins"
 def test_a_module_lists_what_is_public_and_nothing_else(name):
     module = importlib.import_module(f"burn.{name}") if name in MODULES else getattr(burn, name)
     assert dir(module) == sorted(module.__all__)
-    assert all(hasattr(module, one) for one in module.__all__)
+    assert all(hasattr(module, item) for item in module.__all__)
 
 
 def test_the_functions_of_networks_are_listed_and_nothing_else():
-    families = [one.name for one in pkgutil.iter_modules(burn.functions.nn.__path__)]
+    families = [module.name for module in pkgutil.iter_modules(burn.functions.nn.__path__)]
     names = set()
     for family in families:
         if not family.startswith("_") and family != "optimizer":
             names |= {*importlib.import_module(f"burn.functions.nn.{family}").__all__}
     assert dir(burn.nn.functional) == sorted(names)
-    steps = [one for one in dir(burn.optim) if one.endswith("_step")]
+    steps = [text for text in dir(burn.optim) if text.endswith("_step")]
     assert steps == burn.functions.nn.optimizer.__all__
     assert "BatchNormStep" in names
 
@@ -204,7 +204,7 @@ def test_a_package_lists_what_its_modules_export(package, others):
     # for other modules of burn
     internal = {"summary", "loading", "mapped_files", "shared_memory", "uploading"}
     names = {*others}
-    for family in [one.name for one in pkgutil.iter_modules(package.__path__)]:
+    for family in [module.name for module in pkgutil.iter_modules(package.__path__)]:
         if not family.startswith("_") and family not in {*others, *internal}:
             names |= {*importlib.import_module(f"{package.__name__}.{family}").__all__}
     assert dir(package) == sorted(names)
@@ -263,10 +263,10 @@ def test_numbers_of_linspace_that_do_not_fit_in_memory_are_an_error_of_burn(expo
 @pytest.mark.parametrize("device", burn.Device.enumerate(), ids=str)
 def test_what_a_device_prints_makes_the_same_handle(device):
     tracking = device.autodiff()
-    for one in (device, tracking, tracking.gradient_checkpointing()):
-        assert burn.Device(str(one)) is one
-        assert pickle.loads(pickle.dumps(one)) is one
-        assert copy.deepcopy(one) is one
+    for item in (device, tracking, tracking.gradient_checkpointing()):
+        assert burn.Device(str(item)) is item
+        assert pickle.loads(pickle.dumps(item)) is item
+        assert copy.deepcopy(item) is item
 
 
 def test_the_device_below_autodiff_may_be_spelled_in_every_way():
@@ -354,9 +354,9 @@ def test_an_operator_refuses_a_numpy_array_on_the_left(function):
 @pytest.mark.parametrize("number", [1.0, 1])
 @pytest.mark.parametrize("function", [operator.add, operator.mul, operator.pow, burn.maximum])
 def test_an_array_without_axes_is_an_array(function, number):
-    for one, other in (np.array(number), tensor([1.0])), (tensor([1.0]), np.array(number)):
+    for item, other in (np.array(number), tensor([1.0])), (tensor([1.0]), np.array(number)):
         with pytest.raises(burn.OperandTypeError, match=r"burn\.asarray\(\)"):
-            function(one, other)
+            function(item, other)
     for call in (burn.clip, lambda x, y: burn.where(x > 0, x, y), burn.logical_and):
         with pytest.raises(burn.OperandTypeError, match=r"burn\.asarray\(\)"):
             call(tensor([1.0]), np.array(number))

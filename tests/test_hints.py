@@ -34,10 +34,10 @@ def hints():
             if isinstance(target, ast.Name)
         }
         for node in ast.walk(tree):
-            for one in node.keywords if isinstance(node, ast.Call) else ():
-                if one.arg == "hint":
+            for keyword in node.keywords if isinstance(node, ast.Call) else ():
+                if keyword.arg == "hint":
                     where = f"{path.relative_to(CORE)}:{node.lineno}"
-                    found.append((where, text_of(one.value, constants)))
+                    found.append((where, text_of(keyword.value, constants)))
     return found
 
 
@@ -45,7 +45,7 @@ def text_of(node, constants):
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.JoinedStr):
-        return "".join([text_of(one, constants) for one in node.values])
+        return "".join([text_of(value, constants) for value in node.values])
     if isinstance(node, ast.BinOp):
         return text_of(node.left, constants) + text_of(node.right, constants)
     if isinstance(node, ast.IfExp):

@@ -267,7 +267,7 @@ def test_many_steps_with_hooks_leave_nothing(many):
             handle.remove()
 
     def nodes():
-        return sum(issubclass(type(one), Node) for one in gc.get_objects())
+        return sum(issubclass(type(obj), Node) for obj in gc.get_objects())
 
     steps(10)
     gc.collect()

@@ -32,7 +32,7 @@ def test_a_package_imports_a_module_when_one_of_its_names_is_used(package):
     result = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    own = {one for one in result.stdout.split() if one.startswith(f"burn.{package}.")}
+    own = {word for word in result.stdout.split() if word.startswith(f"burn.{package}.")}
     assert own == set()
 
 

@@ -51,7 +51,10 @@ def shapes_and_keys(draw):
             axis += 1
         elif kind == "mask":
             count = draw(st.integers(1, len(shape) - axis))
-            lengths = [draw(st.sampled_from((one, one, one, 0))) for one in shape[axis:][:count]]
+            lengths = [
+                draw(st.sampled_from((length, length, length, 0)))
+                for length in shape[axis:][:count]
+            ]
             parts.append(draw(hnp.arrays(np.bool_, tuple(lengths))))
             axis += count
         elif kind == "new" and len(parts) < 8:
@@ -130,7 +133,7 @@ def test_the_gradient_of_a_selection_counts_how_often_each_element_was_taken(cas
     except IndexError:
         return
     x = leaf(array)
-    part = x[tuple(to_burn(one, as_list=False) for one in key)]
+    part = x[tuple(to_burn(item, as_list=False) for item in key)]
     expected = np.bincount(taken.reshape(-1), minlength=array.size).reshape(shape)
     gradient = x.grad((part * 1.0).sum().backward())
     assert gradient is not None

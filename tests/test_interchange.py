@@ -280,11 +280,11 @@ def test_an_array_stays_on_its_device(unit):
     y = burn.asarray(source, copy=False)
     own = burn.from_dlpack(source, copy=True)
     also = burn.asarray(source)
-    for one in (x, y, own, also):
-        assert one.device is unit
-        assert one.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+    for tensor in (x, y, own, also):
+        assert tensor.device is unit
+        assert tensor.tolist() == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
     source.values[0, 0] = 9.0
-    assert [one[0, 0].item() for one in (x, y, own, also)] == [9.0, 9.0, 0.0, 0.0]
+    assert [item[0, 0].item() for item in (x, y, own, also)] == [9.0, 9.0, 0.0, 0.0]
     assert burn.asarray(source, dtype="int32").dtype is burn.int32
     assert burn.from_dlpack(source, device=unit.autodiff()).device is unit.autodiff()
 
@@ -334,7 +334,7 @@ def test_no_library_meets_negative_strides_of_another(unit, monkeypatch):
     x = burn.from_dlpack(Foreign(values[::-1, ::-1], OWN_MEMORY))
     assert x.device is unit
     assert x.tolist() == values[::-1, ::-1].tolist()
-    assert [one.has_negative_strides for one in found] == [False]
+    assert [item.has_negative_strides for item in found] == [False]
     assert found[0].is_copied
 
 
@@ -352,7 +352,7 @@ def test_an_array_on_cuda_needs_a_backend_that_takes_it():
 
 
 def test_every_device_of_cuda_takes_an_array_that_has_no_dlpack():
-    for device in (one for one in burn.Device.enumerate(type="cuda") if one.index == 0):
+    for device in (index for index in burn.Device.enumerate(type="cuda") if index.index == 0):
         source = torch.arange(3.0, device="cuda")
         described = type("Described", (), {})()
         described.__cuda_array_interface__ = source.__cuda_array_interface__
@@ -583,7 +583,7 @@ def test_a_tensor_of_a_device_that_copies_is_not_shared_with_another(source):
             pair = [burn.from_dlpack(x, device=device, copy=False) for _ in range(2)]
         except burn.ExportError:
             continue
-        first, second = (np.asarray(one, copy=False) for one in pair)
+        first, second = (np.asarray(part, copy=False) for part in pair)
         assert np.shares_memory(first, second)
 
 

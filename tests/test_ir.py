@@ -91,10 +91,10 @@ def _image(builder):
 
 
 def test_every_sample_of_every_op_survives_text_and_bytes(everything):
-    for known, one in CALLS if everything else CALLS[::7]:
-        graph = sample_graph(known, one)
+    for known, item in CALLS if everything else CALLS[::7]:
+        graph = sample_graph(known, item)
         graph.check()
-        assert survives(graph), (known.op.name, one.note)
+        assert survives(graph), (known.op.name, item.note)
 
 
 def test_a_training_step_survives_text_and_bytes():
@@ -426,7 +426,9 @@ def test_messages_of_a_router_survive():
     }
     again = decode(encode(message))
     assert exact(again) == exact(message)
-    assert [type(one) for one in again["values"]] == [type(one) for one in message["values"]]
+    assert [type(value) for value in again["values"]] == [
+        type(value) for value in message["values"]
+    ]
     values = np.arange(6, dtype=ml_dtypes.bfloat16).reshape(2, 3)
     first, second = decode(encode([TensorData(values.T), TensorData(values)]))
     assert (first.array == values.T).all()

@@ -153,7 +153,7 @@ def mutated_value(value, generator):
         if generator.random() < 0.2:
             changed[generator.choice(("axis", "dtype", ""))] = changed.pop(name)
         return changed
-    sizes = [len(msgpack.packb(one)) for one in value]
+    sizes = [len(msgpack.packb(part)) for part in value]
     (number,) = generator.choices(range(parts), sizes)
     match generator.randrange(12):
         case 0:

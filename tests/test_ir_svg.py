@@ -142,7 +142,7 @@ def test_no_box_overlaps_another_and_no_line_crosses_one(seed):
 def test_every_line_goes_down_from_a_box_to_one_that_uses_it(seed):
     graph = random_graph(seed)
     picture = Picture(graph)
-    pairs = {(one.id, use.outputs[0].id) for use in graph.operations for one in use.inputs}
+    pairs = {(source.id, use.outputs[0].id) for use in graph.operations for source in use.inputs}
     assert len(picture.arrows) == len(pairs) + len(graph.outputs)
     for path in picture.arrows:
         (_, start), (x, y) = ends(path)

@@ -31,7 +31,9 @@ def taken(op):
 
 
 def choices(op):
-    return [one for attribute in op.attributes.values() for one in attribute.choices] or [None]
+    return [choice for attribute in op.attributes.values() for choice in attribute.choices] or [
+        None
+    ]
 
 
 @pytest.mark.together("name", ELEMENTWISE)
@@ -55,7 +57,7 @@ class Numpy:
 
     def apply(self, function, operands, dtype, of):
         assert len(operands) == FUNCTIONS[function].operands
-        assert all(DType.of(one.dtype) is of for one in operands[-2:])
+        assert all(DType.of(operand.dtype) is of for operand in operands[-2:])
         with np.errstate(all="ignore"):
             result = np.asarray(NUMPY[function](*operands))
         return result.astype(dtype.numpy)
@@ -68,12 +70,12 @@ WIDE = {"b": bool_, "i": burn.int64, "u": burn.uint64, "f": burn.float64}
 def test_expressions_give_what_the_references_of_the_kit_give(name):
     op, samples = ELEMENTWISE[name], SAMPLES[name]
     tried = 0
-    for one in samples.samples:
+    for sample in samples.samples:
         for kind in taken(op):
             dtype = WIDE[str(kind)]
-            if one.kinds is not None and kind not in one.kinds:
+            if sample.kinds is not None and kind not in sample.kinds:
                 continue
-            call = Call.of(samples, one, dtype, burn.int64)
+            call = Call.of(samples, sample, dtype, burn.int64)
             operands = [
                 np.asarray(operand, dtype.numpy if spec.promotes else None)
                 for spec, operand in zip(op.operands.values(), call.operands, strict=True)
@@ -88,7 +90,7 @@ def test_expressions_give_what_the_references_of_the_kit_give(name):
                 expected = samples.reference(*call.widened, **call.attributes)
             made = bool_ if form.gives_bool else dtype
             actual = np.broadcast_to(result, shape)
-            assert compare(actual, expected, made).text == "", (one.note, dtype)
+            assert compare(actual, expected, made).text == "", (sample.note, dtype)
             tried += 1
     assert tried
 

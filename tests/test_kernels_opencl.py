@@ -33,10 +33,10 @@ def check(device, kernel, inputs, scalars=(), lanes=256):
     dialect = OpenClDialect(lanes, has_fp64=True, is_cpu=lanes == 1)
     shapes = tuple((count,) for _, count in kernel.outputs)
     launch = device.load_kernel(dialect.source(kernel), shapes)
-    primitives = tuple(uploaded(device, one) for one in inputs)
+    primitives = tuple(uploaded(device, source) for source in inputs)
     results = launch(primitives, scalars, (None,) * len(shapes))
     expected = [np.zeros(count, dtype.numpy) for dtype, count in kernel.outputs]
-    run_kernel(kernel, [one.reshape(-1) for one in inputs], scalars, expected)
+    run_kernel(kernel, [source.reshape(-1) for source in inputs], scalars, expected)
     for result, wanted, (dtype, _) in zip(results, expected, kernel.outputs, strict=True):
         actual = device.to_data(result).array
         wide = wanted.astype(np.float64) if dtype.is_float else wanted
@@ -205,7 +205,7 @@ def test_a_launch_sets_what_changes_alone_and_writes_where_it_is_told(device):
         np.testing.assert_array_equal(device.to_data(result).array.reshape(-1), wanted)
     (same,) = launch((x,), (10.0,), (x,))
     assert same is x
-    assert device.to_data(x).array.tolist() == [10.0 * one for one in range(8)]
+    assert device.to_data(x).array.tolist() == [10.0 * index for index in range(8)]
 
 
 def test_inputs_of_any_layout_are_copied(device):

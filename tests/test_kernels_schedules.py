@@ -74,9 +74,9 @@ def run(kernel, schedule, inputs, scalars, folder):
     )
     loaded = ctypes.CDLL(str(library))
     outputs = [np.zeros(size, dtype.numpy) for dtype, size in kernel.outputs]
-    arguments = [ctypes.c_void_p(one.ctypes.data) for one in (*inputs, *outputs)]
+    arguments = [ctypes.c_void_p(source.ctypes.data) for source in (*inputs, *outputs)]
     kinds = {int: ctypes.c_long, float: ctypes.c_double}
-    arguments += [kinds[kind](one) for kind, one in zip(kernel.scalars, scalars, strict=True)]
+    arguments += [kinds[kind](scalar) for kind, scalar in zip(kernel.scalars, scalars, strict=True)]
     for number in range(count):
         loaded.set_group(ctypes.c_long(number))
         loaded.generated(*arguments)
@@ -88,9 +88,9 @@ def check(kernel, inputs, folder, scalars=()):
     run_kernel(kernel, inputs, scalars, expected)
     for schedule in (chunks, groups):
         actual = run(kernel, schedule, inputs, scalars, folder)
-        for one, wanted, (dtype, _) in zip(actual, expected, kernel.outputs, strict=True):
+        for item, wanted, (dtype, _) in zip(actual, expected, kernel.outputs, strict=True):
             wide = wanted.astype(np.float64) if dtype.is_float else wanted
-            assert compare(one, wide, dtype).text == "", schedule.__name__
+            assert compare(item, wide, dtype).text == "", schedule.__name__
 
 
 FUNCTIONS = ["add", "subtract", "multiply", "maximum", "minimum"]
@@ -114,7 +114,7 @@ def random_kernel(seed):
         nodes.add(Load(number, 0, tuple(strides), dtype))
     for _ in range(int(random.integers(1, 4))):
         for _ in range(2):
-            pair = tuple(int(one) for one in random.integers(0, len(nodes.body), 2))
+            pair = tuple(int(integer) for integer in random.integers(0, len(nodes.body), 2))
             nodes.apply(FUNCTIONS[int(random.integers(5))], pair, dtype, dtype)
         kind = ["sum", "max", "min"][int(random.integers(3))]
         nodes.add(Reduce(kind, len(nodes.body) - 1, dtype))
@@ -147,7 +147,7 @@ def test_more_random_kernels_give_what_their_references_give(seed, tmp_path):
 @compiled
 @pytest.mark.parametrize(
     "dtype",
-    [int8, *[pytest.param(one, marks=pytest.mark.exhaustive) for one in (int32, uint64)], int64],
+    [int8, *[pytest.param(item, marks=pytest.mark.exhaustive) for item in (int32, uint64)], int64],
     ids=str,
 )
 def test_functions_of_integers_in_c(dtype, tmp_path):
@@ -155,14 +155,14 @@ def test_functions_of_integers_in_c(dtype, tmp_path):
     some = np.array([limits.min, limits.max, 0, 1, 2, 7, 8, 63, 64, 100], dtype.numpy)
     if dtype.kind is Kind.INT:
         some = np.append(some, np.array([-1, -2, -7], dtype.numpy))
-    x, y = [np.ascontiguousarray(one.reshape(-1)) for one in np.meshgrid(some, some)]
+    x, y = [np.ascontiguousarray(item.reshape(-1)) for item in np.meshgrid(some, some)]
     nodes = Nodes()
     pair = (nodes.add(Load(0, 0, (1,), dtype)), nodes.add(Load(1, 0, (1,), dtype)))
     names = ["add", "subtract", "multiply", "floor_divide", "remainder", "fmod", "maximum"]
     names += ["bitwise_and", "bitwise_or", "bitwise_xor"]
     results = [nodes.apply(name, pair, dtype, dtype) for name in names]
     results += [nodes.apply(name, pair[:1], dtype, dtype) for name in ("negative", "abs")]
-    stores = tuple(Store(number, one, 0, (1,)) for number, one in enumerate(results))
+    stores = tuple(Store(number, result, 0, (1,)) for number, result in enumerate(results))
     outputs = ((dtype, x.size),) * len(results)
     kernel = Kernel((x.size,), 1, (dtype,) * 2, (), outputs, tuple(nodes.body), stores)
     check(kernel, [x, y], tmp_path)
@@ -213,7 +213,7 @@ def test_equal_constants_of_a_block_are_one_and_variables_are_read_anew():
 
 
 def elementwise(strides, space=(4, 6, 5)):
-    body = tuple(Load(number, 0, one, float32) for number, one in enumerate(strides))
+    body = tuple(Load(number, 0, stride, float32) for number, stride in enumerate(strides))
     count = int(np.prod(space))
     stores = (Store(0, 0, 0, (30, 5, 1)),)
     inputs = (float32,) * len(strides)

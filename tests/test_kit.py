@@ -217,7 +217,9 @@ def raised(broken, tmp_path_factory):
     folder = tmp_path_factory.mktemp("programs")
     for suite, op in BUGS:
         begin = f"{suite}/{op}/"
-        failure = next(one for one in report["failures"] if one["check"].startswith(begin))
+        failure = next(
+            failure for failure in report["failures"] if failure["check"].startswith(begin)
+        )
         (folder / f"{suite}-{op}.py").write_text(failure["script"])
     shown = subprocess.run(
         [sys.executable, "-c", RUN_EACH, *(folder / f"{suite}-{op}.py" for suite, op in BUGS)],
@@ -342,9 +344,9 @@ def test_each_suite_has_checks_for_the_cpu_and_quick_ones(all_checks):
 def test_a_required_op_that_is_missing_is_named_and_what_needs_it_is_unsupported():
     with backend(Unfinished):
         report = run("unfinished", ops=["gather", "select", "relu"], quick=True)
-    (failure,) = [one for one in report.failures if one.check.suite == "contract"]
+    (failure,) = [failure for failure in report.failures if failure.check.suite == "contract"]
     assert "no method 'gather', which is required" in failure.message
-    assert all(one.check.op == "gather" for one in report.failures)
+    assert all(failure.check.op == "gather" for failure in report.failures)
     states = {row.op: set(row.cells.values()) for row in report.rows}
     assert "unsupported" in states["gather"]
     assert states["relu"] <= {"passed", "derived", "unsupported"}
@@ -499,9 +501,9 @@ def test_what_is_expected_to_fail_and_does_is_no_failure(tmp_path):
 
 def test_a_star_stands_for_many_and_each_of_them_that_passes_is_an_error(tmp_path):
     report = listed("values/*  # all of them", tmp_path, suites=["values"])
-    unexpected = [one for one in report.results if one.status is Status.UNEXPECTED]
-    assert "values/softmax/float32/length 1" in {one.check.name for one in unexpected}
-    assert {one.status for one in report.results} == {Status.EXPECTED, Status.UNEXPECTED}
+    unexpected = [result for result in report.results if result.status is Status.UNEXPECTED]
+    assert "values/softmax/float32/length 1" in {item.check.name for item in unexpected}
+    assert {result.status for result in report.results} == {Status.EXPECTED, Status.UNEXPECTED}
     assert not report.conforms
     assert "expects it to fail: all of them" in unexpected[0].message
 
@@ -581,14 +583,14 @@ def test_json_and_html_have_every_op_dtype_and_failure(tmp_path):
     document = json.loads(result.stdout)
     assert document["conforms"] is False
     (device,) = document["devices"]
-    ops = {one["name"]: one for one in device["ops"]}
+    ops = {item["name"]: item for item in device["ops"]}
     assert ops["add"]["failures"] == 0
     assert ops["add"]["dtypes"]["float32"] == "passed"
     assert 0 <= ops["add"]["worst_error"] < 1
     assert ops["softmax"]["dtypes"]["float32"] == "failed"
     assert ops["softmax"]["worst_error"] > 1
     assert device["counts"]["failed"] == len(device["failures"])
-    assert all(one["script"] for one in device["failures"])
+    assert all(failure["script"] for failure in device["failures"])
     assert len(device["slowest"]) == 10
     text = page.read_text(encoding="utf-8")
     assert text.count("<details") == len(device["failures"])
@@ -742,8 +744,10 @@ def test_core_declares_the_plugin_and_does_not_need_pytest():
     with project.open("rb") as file:
         declared = tomllib.load(file)["project"]
     assert declared["entry-points"]["pytest11"] == {"burn": "burn.testing.pytest_plugin"}
-    assert not [one for one in declared["dependencies"] if one.startswith("pytest")]
-    assert [one for one in declared["optional-dependencies"]["test"] if one.startswith("pytest")]
+    assert not [
+        dependency for dependency in declared["dependencies"] if dependency.startswith("pytest")
+    ]
+    assert [text for text in declared["optional-dependencies"]["test"] if text.startswith("pytest")]
 
 
 def test_a_device_that_cannot_be_opened_fails_no_check_of_another_backend_and_is_named():

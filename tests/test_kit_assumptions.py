@@ -90,6 +90,6 @@ def test_the_kit_finds_a_copy_that_passes_for_shared_memory():
         device = burn.Device("copying")
         subject = Subject(device.backend, device.id, handle=device)
         checks = SUITES["interchange"].checks(subject, [])
-        found = {one.name: one for one in checks}
+        found = {check.name: check for check in checks}
         result = found["interchange/float32/exports say what they are"].run()
         assert "gave a copy: it must raise BufferError" in result.message

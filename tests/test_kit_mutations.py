@@ -71,7 +71,7 @@ def test_a_quick_run_of_few_shapes_finds_what_few_samples_show(mutant):
 
 
 def test_free_memory_of_the_process_hides_no_memory_that_is_kept():
-    (mutant,) = [one for one in MUTANTS if one.name == "a product keeps its memory"]
+    (mutant,) = [item for item in MUTANTS if item.name == "a product keeps its memory"]
     np.ones(30 << 20, np.uint8)  # glibc takes what is smaller than this from its heap from now on
     pieces = [np.ones(1 << 20, np.uint8) for _ in range(200)]
     del pieces[::2]  # so much is free there, between pieces in use
@@ -80,7 +80,7 @@ def test_free_memory_of_the_process_hides_no_memory_that_is_kept():
 
 
 def test_the_kit_names_the_operands_that_are_kept():
-    (mutant,) = [one for one in MUTANTS if one.name == "a product keeps its operands"]
+    (mutant,) = [item for item in MUTANTS if item.name == "a product keeps its operands"]
     spec = BackendSpec("mutant", mutant.backend, lambda: list(ONE), ("unit",))
     with registered(spec):
         found = find_check(
@@ -96,7 +96,7 @@ def test_the_quick_kit_finds_a_program_that_rounds_less_often(note):
     with registered(spec):
         subject = Subject.of(burn.Device("mutant"))
         chosen = Selection(suites=("rounding",), dtypes=("float32",), quick=True)
-        (check,) = [one for one in checks_of(subject, chosen) if one.note == note]
+        (check,) = [check for check in checks_of(subject, chosen) if check.note == note]
         result = check.run()
         assert result.status.is_wrong
         assert "other bits" in result.message
@@ -136,13 +136,17 @@ def test_the_quick_kit_finds_a_wrong_batching_rule(wrong, monkeypatch):
 def swapped(data):
     """A program of some bytes whose operations have their first two operands exchanged."""
     graph = decode_graph(data)
-    operations = [one._replace(inputs=one.inputs[::-1]) for one in graph.operations]
+    operations = [
+        operation._replace(inputs=operation.inputs[::-1]) for operation in graph.operations
+    ]
     return dataclasses.replace(graph, operations=tuple(operations))
 
 
 def negated(execution, inputs, draw=(0, 0)):
     """The outputs of a program with the other sign."""
-    return tuple([execution.table.negative(one) for one in run_execution(execution, inputs, draw)])
+    return tuple(
+        [execution.table.negative(item) for item in run_execution(execution, inputs, draw)]
+    )
 
 
 run_execution = Execution.run
@@ -156,6 +160,6 @@ run_execution = Execution.run
 def test_the_quick_kit_finds_a_wrong_program(owner, name, wrong, monkeypatch):
     subject = Subject.of(burn.Device("cpu"))
     selection = Selection(ops=("subtract",), suites=("programs",), quick=True)
-    assert not [one for one in checks_of(subject, selection) if one.run().status.is_wrong]
+    assert not [check for check in checks_of(subject, selection) if check.run().status.is_wrong]
     monkeypatch.setattr(owner, name, wrong)
-    assert [one for one in checks_of(subject, selection) if one.run().status.is_wrong]
+    assert [check for check in checks_of(subject, selection) if check.run().status.is_wrong]

@@ -139,13 +139,19 @@ def test_an_op_that_always_ends_its_process_is_tried_a_few_times(check, tmp_path
     result, document = check(*VALUES, relu="os._exit(3)")
     assert result.returncode == 1, result.stderr
     (device,) = document["devices"]
-    assert {one["message"] for one in device["failures"]} == {"the process ended with status 3"}
+    assert {failure["message"] for failure in device["failures"]} == {
+        "the process ended with status 3"
+    }
     assert len(device["failures"]) == 3
-    skipped = [one for one in device["results"] if one["status"] == "skipped"]
+    skipped = [result for result in device["results"] if result["status"] == "skipped"]
     assert skipped
-    assert {one["check"].split("/")[1] for one in skipped} == {"relu"}
+    assert {item["check"].split("/")[1] for item in skipped} == {"relu"}
     assert "3 checks like it ended their process" in skipped[0]["message"]
-    passed = {one["check"].split("/")[1] for one in device["results"] if one["status"] == "passed"}
+    passed = {
+        result["check"].split("/")[1]
+        for result in device["results"]
+        if result["status"] == "passed"
+    }
     assert passed == {"add"}
     assert len((tmp_path / "loads").read_text().split()) == 3  # no load in the process of the run
 
@@ -256,7 +262,7 @@ def done_in(path):
     """How many results a document has, which is whole at any moment."""
     if not path.exists():
         return 0
-    return sum(len(one["results"]) for one in json.loads(path.read_text())["devices"])
+    return sum(len(device["results"]) for device in json.loads(path.read_text())["devices"])
 
 
 def loads_in(folder):
@@ -350,12 +356,12 @@ def test_a_killed_run_leaves_a_whole_document_from_which_another_goes_on(
         if process.returncode == 0:
             break
     wait_for(lambda: not any(map(is_running, loads_in(tmp_path))))
-    before = {one["check"] for one in json.loads(path.read_text())["devices"][0]["results"]}
+    before = {result["check"] for result in json.loads(path.read_text())["devices"][0]["results"]}
     result, document = check(*options[:-2], "--resume", path)
     assert result.returncode == 0, result.stdout + result.stderr
     (device,) = document["devices"]
     assert device["resumed"] == len(before) > 0
-    names = [one["check"] for one in device["results"]]
+    names = [result["check"] for result in device["results"]]
     assert len(names) == len(set(names)) == device["total"]
     assert before <= set(names)
     if len(before) < device["total"]:
@@ -423,8 +429,8 @@ def test_a_resumed_run_makes_only_the_checks_that_are_left(tmp_path):
     assert whole.resumed == len(part.results) > 0
     assert len(made) == whole.total - whole.resumed > 0
     assert made[-1][1:] == (whole.total, whole.total)
-    assert {one.check.name for one in whole.results} == {
-        one.check.name for one in run("cpu", **options).results
+    assert {result.check.name for result in whole.results} == {
+        result.check.name for result in run("cpu", **options).results
     }
 
 
@@ -437,8 +443,8 @@ def test_workers_find_what_this_process_finds(monkeypatch):
     seen = []
     here = run("cpu", **options)
     there = run("cpu", **options, workers=1, progress=lambda *step: seen.append(step))
-    assert [(one.check.name, one.status) for one in there.results] == [
-        (one.check.name, one.status) for one in here.results
+    assert [(result.check.name, result.status) for result in there.results] == [
+        (result.check.name, result.status) for result in here.results
     ]
     assert [(row.op, row.origin, row.cells, row.worst) for row in there.rows] == [
         (row.op, row.origin, row.cells, row.worst) for row in here.rows
@@ -483,9 +489,11 @@ class Compiling(NumpyBackend):
 
 def kinds_of_checks(report):
     """What the suite values tries, and what other suites try of ops, but for draws."""
-    checks = [one.check for one in report.results if one.check.op]
-    values = [(one.op, one.dtype) for one in checks if one.suite == "values"]
-    return values, [(one.suite, one.op) for one in checks if one.suite not in ("values", "draws")]
+    checks = [result.check for result in report.results if result.check.op]
+    values = [(check.op, check.dtype) for check in checks if check.suite == "values"]
+    return values, [
+        (check.suite, check.op) for check in checks if check.suite not in ("values", "draws")
+    ]
 
 
 _FUNCTION_SUITES = ("functions", "function_transforms", "wrong_calls")
@@ -494,9 +502,9 @@ _FUNCTION_SUITES = ("functions", "function_transforms", "wrong_calls")
 
 def sorts_of_values(report):
     """The sorts of the samples of `add` that the suite values tries."""
-    samples = {one.note: one for one in SAMPLES["add"].samples}
-    checks = [one.check for one in report.results if one.check.suite == "values"]
-    notes = {one.note for one in checks if one.op == "add"}
+    samples = {sample.note: sample for sample in SAMPLES["add"].samples}
+    checks = [result.check for result in report.results if result.check.suite == "values"]
+    notes = {check.note for check in checks if check.op == "add"}
     return set().union(*(sorts_of(samples[note]) for note in notes))
 
 
@@ -514,8 +522,8 @@ def test_a_quick_run_tries_few_shapes_where_each_is_compiled_for():
     assert few.shape_cost.is_high
     assert not every.few_shapes
     assert not whole.few_shapes
-    names = {one.check.name for one in few.results}
-    assert names < {one.check.name for one in every.results}
+    names = {result.check.name for result in few.results}
+    assert names < {result.check.name for result in every.results}
     values, others = kinds_of_checks(few)
     assert len(values) < len(kinds_of_checks(every)[0])
     assert sorts_of_values(few) == sorts_of_values(every)
@@ -524,11 +532,13 @@ def test_a_quick_run_tries_few_shapes_where_each_is_compiled_for():
     assert [dtype for op, dtype in values if op == "softmax"] == [float32]
     of_add = {dtype for op, dtype in values if op == "add"}
     assert of_add == {dtype for op, dtype in kinds_of_checks(every)[0] if op == "add"}
-    drawn = [one.check for one in few.results if one.check.suite == "draws"]
-    assert {one.op for one in drawn} == {"add"}
-    assert {"rank 0", "long 1", "part 2"} <= {one.note for one in drawn}
+    drawn = [result.check for result in few.results if result.check.suite == "draws"]
+    assert {item.op for item in drawn} == {"add"}
+    assert {"rank 0", "long 1", "part 2"} <= {item.note for item in drawn}
     assert len(drawn) <= 4
-    narrow = {one.check.name for one in sums.results if "/float16/beyond" in one.check.name}
+    narrow = {
+        result.check.name for result in sums.results if "/float16/beyond" in result.check.name
+    }
     assert narrow == {"values/sum/float16/beyond float16 on the way"}
     of_add = {suite for suite, op in others if op == "add"}
     every_of_add = {suite for suite, op in kinds_of_checks(every)[1] if op == "add"}
@@ -588,7 +598,7 @@ class Programs(NumpyBackend):
         return "programs"
 
     def compile(self, graph, device):
-        names = tuple(one.name for one in graph.operations)
+        names = tuple(operation.name for operation in graph.operations)
         if len(names) > 1 and names not in self.known:  # it compiles what it can fuse
             self.clock.now += self.seconds
             self.known.add(names)

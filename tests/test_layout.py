@@ -176,9 +176,9 @@ def test_a_triangle_hides_nan_and_its_gradient():
 @pytest.mark.parametrize("count", [0, 1, 2, 3])
 def test_meshgrid_is_that_of_numpy(indexing, count):
     vectors = [filled(length) for length in (2, 3, 1)[:count]]
-    ours = burn.meshgrid(*[tensor(one) for one in vectors], indexing=indexing)
-    for one, expected in zip(ours, np.meshgrid(*vectors, indexing=indexing), strict=True):
-        same(one, expected)
+    ours = burn.meshgrid(*[tensor(vector) for vector in vectors], indexing=indexing)
+    for our, expected in zip(ours, np.meshgrid(*vectors, indexing=indexing), strict=True):
+        same(our, expected)
 
 
 def test_a_cartesian_grid_holds_its_own_indices():
@@ -265,7 +265,7 @@ def test_bad_input_is_an_error_that_names_the_operation(call, error, message):
 def test_stacks_are_those_of_numpy(name, shape):
     arrays = [filled(*shape), filled(*shape) + 1]
     expected = getattr(np, name)(arrays)
-    same(getattr(burn, name)([tensor(one) for one in arrays]), expected)
+    same(getattr(burn, name)([tensor(array) for array in arrays]), expected)
 
 
 @pytest.mark.parametrize("axes", [(0, 1), (1, 0), (2, 0), (-1, 1)])
@@ -286,8 +286,8 @@ def test_vectors_on_diagonals_are_those_of_torch(axes):
 def test_indices_of_triangles_are_those_of_numpy(name):
     for n, m, k in itertools.product(range(4), (None, 0, 2, 5), range(-6, 7)):
         actual = getattr(burn, name)(n, k, m, device=CPU)
-        for one, expected in zip(actual, getattr(np, name)(n, k, m), strict=True):
-            same(one, expected)
+        for item, expected in zip(actual, getattr(np, name)(n, k, m), strict=True):
+            same(item, expected)
     with pytest.raises(burn.OutOfMemoryError, match=name):
         getattr(burn, name)(10**15, device=CPU)
 
@@ -296,9 +296,9 @@ def test_indices_of_triangles_are_those_of_numpy(name):
 def test_a_sparse_grid_is_that_of_numpy(indexing):
     vectors = [filled(length) for length in (3, 2, 4)]
     options = {"indexing": indexing, "sparse": True}
-    ours = burn.meshgrid(*[tensor(one) for one in vectors], **options)
-    for one, expected in zip(ours, np.meshgrid(*vectors, **options), strict=True):
-        same(one, expected)
+    ours = burn.meshgrid(*[tensor(vector) for vector in vectors], **options)
+    for our, expected in zip(ours, np.meshgrid(*vectors, **options), strict=True):
+        same(our, expected)
 
 
 def test_axes_are_flattened_from_one_to_another():

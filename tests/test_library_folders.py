@@ -28,7 +28,7 @@ def base(tmp_path, monkeypatch):
 @pytest.fixture
 def warnings_of_burn(caplog):
     caplog.set_level(logging.WARNING, logger="burn")
-    return lambda: [one.getMessage() for one in caplog.records]
+    return lambda: [record.getMessage() for record in caplog.records]
 
 
 def found():

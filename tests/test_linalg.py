@@ -84,7 +84,7 @@ def test_decompositions_of_any_matrices_give_them_back(shape):
     assert_close(s, np.linalg.svd(array, compute_uv=False))
     assert_close(linalg.svdvals(x), np.linalg.svd(array, compute_uv=False))
     full = linalg.svd(x)
-    assert [one.shape for one in full] == [one.shape for one in np.linalg.svd(array)]
+    assert [tensor.shape for tensor in full] == [tensor.shape for tensor in np.linalg.svd(array)]
     p, lower, upper = linalg.lu(x)
     assert_close(p @ lower @ upper, array)
     assert_close(linalg.pinv(x), np.linalg.pinv(array))
@@ -575,7 +575,7 @@ def test_distances_are_computed_in_blocks_of_rows(monkeypatch):
 def test_a_chain_of_products_is_cut_where_it_is_cheapest():
     lengths = [30, 1, 40, 10, 25]
     chain = [normal(*pair) for pair in itertools.pairwise(lengths)]
-    x = [tensor(one) for one in chain]
+    x = [tensor(item) for item in chain]
     assert_close(linalg.multi_dot(x), np.linalg.multi_dot(chain))
     chosen = burn.ir.trace(linalg.multi_dot, x).cost()
     cheapest = burn.ir.trace(lambda x: x[0] @ (x[1] @ x[2] @ x[3]), x).cost()

@@ -47,8 +47,8 @@ def test_finite_steps_are_those_without_scaling_and_let_the_factor_grow():
         optimizers[1].step(loss_of(nets[1], x).backward())
     assert factors == [1024.0] * 3 + [2048.0] * 3 + [4096.0]
     assert scaler.skipped == 0
-    for one, other in zip(*[net.parameters() for net in nets], strict=True):
-        burn.testing.assert_close(one.inner(), other.inner(), rtol=1e-2, atol=1e-4)
+    for item, other in zip(*[net.parameters() for net in nets], strict=True):
+        burn.testing.assert_close(item.inner(), other.inner(), rtol=1e-2, atol=1e-4)
 
 
 @pytest.mark.parametrize("spoiled", [math.inf, -math.inf, math.nan])
@@ -163,7 +163,7 @@ def test_optimizers_of_one_pass_have_one_factor():
     scaler = burn.optim.LossScaler(64.0)
     x = burn.ones((1, 2), device=CPU)
     gradients = net(x).sum().backward()
-    expected = [one.detach() - 0.5 * gradients[one] for one in net.parameters()]
+    expected = [parameter.detach() - 0.5 * gradients[parameter] for parameter in net.parameters()]
     gradients = scaler.scale(net(x).sum()).backward()
     for optimizer in optimizers:
         scaler.step(optimizer, gradients)

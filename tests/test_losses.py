@@ -28,8 +28,8 @@ def leaf(values):
 
 def compare(ours, theirs, *arrays, rtol=1e-9, atol=1e-11):
     """Values, and gradients by all arrays."""
-    xs = [leaf(one) for one in arrays]
-    ys = [torch.tensor(np.asarray(one, np.float64), requires_grad=True) for one in arrays]
+    xs = [leaf(array) for array in arrays]
+    ys = [torch.tensor(np.asarray(array, np.float64), requires_grad=True) for array in arrays]
     output, expected = ours(*xs), theirs(*ys)
     assert output.shape == tuple(expected.shape)
     np.testing.assert_allclose(
@@ -545,7 +545,7 @@ def test_the_gradient_of_the_loss_of_transducers_is_that_of_its_equations():
 def test_transducers_take_logarithms_of_probabilities_and_any_blank():
     x, targets, frames, labels = TRANSDUCER
     targets = np.where(targets == 5, 0, np.maximum(targets, 0) % 5)
-    rest = [tensor(one) for one in (targets, frames, labels)]
+    rest = [tensor(item) for item in (targets, frames, labels)]
     logs = functional.log_softmax(tensor(x))
     ours = functional.rnnt_loss(logs, *rest, blank=-1, fused_log_softmax=False, reduction="none")
     np.testing.assert_allclose(ours.numpy(), transducer_loss(x, targets, frames, labels, blank=5))
@@ -584,8 +584,8 @@ def test_the_style_of_images_is_compared_layer_by_layer(reduction):
     def theirs(*arrays):
         total = 0.0
         for pair in zip(arrays[:2], arrays[2:], strict=True):
-            rows = [one.flatten(2) for one in pair]
-            grams = [one @ one.mT / (one.shape[1] * one.shape[2]) for one in rows]
+            rows = [part.flatten(2) for part in pair]
+            grams = [row @ row.mT / (row.shape[1] * row.shape[2]) for row in rows]
             total = total + F.mse_loss(*grams, reduction=reduction)
         return total
 

@@ -13,7 +13,7 @@ from burn.nn import functional
 CPU = burn.Device("cpu")
 RANDOM = np.random.default_rng(8)
 REDUCTIONS = ("mean", "sum", "none")
-DEVICES = [one for one in burn.Device.enumerate() if one.supports_dtype(burn.float64)]
+DEVICES = [device for device in burn.Device.enumerate() if device.supports_dtype(burn.float64)]
 
 FLOAT32_EPSILON = 1e-8
 """Relative tolerance where torch divides by 1e-12, which it has in float32."""
@@ -38,12 +38,14 @@ def compare(name, *arrays, constants=(), device=CPU, rtol=1e-9, **options):
             if isinstance(value, np.ndarray):
                 ours[key] = burn.asarray(value, device=device)
                 theirs[key] = torch.tensor(value)
-        xs = [burn.asarray(one, device=device.autodiff()).require_grad() for one in arrays]
-        ys = [torch.tensor(one, requires_grad=True) for one in arrays]
+        xs = [burn.asarray(array, device=device.autodiff()).require_grad() for array in arrays]
+        ys = [torch.tensor(array, requires_grad=True) for array in arrays]
         output = getattr(functional, name)(
-            *xs, *[burn.asarray(one, device=device) for one in constants], **ours
+            *xs, *[burn.asarray(constant, device=device) for constant in constants], **ours
         )
-        expected = getattr(F, name)(*ys, *[torch.tensor(one) for one in constants], **theirs)
+        expected = getattr(F, name)(
+            *ys, *[torch.tensor(constant) for constant in constants], **theirs
+        )
         assert output.shape == tuple(expected.shape)
         wanted = expected.detach().numpy()
         np.testing.assert_allclose(output.inner().numpy(), wanted, rtol=1e-10, atol=1e-12)
@@ -164,7 +166,7 @@ def test_triplet_margin_loss(device, p, swap):
     arrays = [normal(6, 4) for _ in range(3)]
     compare("triplet_margin_loss", *arrays, p=p, swap=swap, device=device)
     compare("triplet_margin_loss", *arrays, p=p, swap=swap, margin=0.2, eps=1e-3)
-    compare("triplet_margin_loss", *[one[0] for one in arrays], p=p, swap=swap)
+    compare("triplet_margin_loss", *[array[0] for array in arrays], p=p, swap=swap)
 
 
 @for_each_device
@@ -211,9 +213,9 @@ def test_poisson_nll_loss_of_no_counts_has_finite_gradients():
 def test_gaussian_nll_loss(device, full):
     x, y, variance = normal(3, 4), normal(3, 4), RANDOM.random((3, 4)) + 0.1
     variance[0, 0], variance[1, 2] = 0.0, 1e-9  # they count as eps
-    for one in (variance, variance[:, 1], variance[:, 1:2]):
-        compare("gaussian_nll_loss", x, y, one, full=full, device=device)
-        compare("gaussian_nll_loss", x, y, one, full=full, eps=0.2, device=device)
+    for item in (variance, variance[:, 1], variance[:, 1:2]):
+        compare("gaussian_nll_loss", x, y, item, full=full, device=device)
+        compare("gaussian_nll_loss", x, y, item, full=full, eps=0.2, device=device)
 
 
 def test_gaussian_nll_loss_of_one_variance():

@@ -62,7 +62,7 @@ def small_device():
 
 def every_metric():
     """One of each, and arguments of an update."""
-    (scores, targets), *_ = [[burn.asarray(x, device=CPU) for x in one] for one in draw()]
+    (scores, targets), *_ = [[burn.asarray(x, device=CPU) for x in item] for item in draw()]
     binary = scores[:, 0], burn.asarray([0, 1, 0, 1, 1], device=CPU)
     return [
         (Mean(), (scores.mean(), 5)),
@@ -210,7 +210,7 @@ def test_means_are_those_of_float64(device):
     assert from_losses.compute() == pytest.approx(perplexity, rel=1e-6)
 
     others = [(x, (x * 0.5 + 1.0).astype(np.float32)) for x, _ in batches]
-    x, y = [one.astype(np.float64) for one in joined(others)]
+    x, y = [item.astype(np.float64) for item in joined(others)]
     squared = update(MeanSquaredError(), others, device).compute()
     assert squared == pytest.approx(((x - y) ** 2).mean(), rel=1e-6)
     root = update(MeanSquaredError(root=True), others, device).compute()
@@ -418,7 +418,7 @@ def test_a_metric_keeps_no_graph():
 
 @pytest.mark.parametrize("device", burn.Device.enumerate(), ids=str)
 def test_a_compiled_step_updates_metrics_with_one_program(device):
-    batches = [[burn.asarray(x, device=device) for x in one] for one in draw(sizes=(5, 5, 5))]
+    batches = [[burn.asarray(x, device=device) for x in item] for item in draw(sizes=(5, 5, 5))]
     accuracy, mean, count = Accuracy(), Mean(), Mean()
 
     @burn.compile
@@ -447,7 +447,7 @@ def test_a_compiled_step_updates_metrics_with_one_program(device):
 
 
 def test_a_compiled_step_follows_sums_that_other_updates_have_moved():
-    elsewhere = next((one for one in burn.Device.enumerate() if one is not CPU), None)
+    elsewhere = next((device for device in burn.Device.enumerate() if device is not CPU), None)
     if elsewhere is None:
         pytest.skip("there is one device")
     mean, x = Mean(), burn.asarray(1.0, device=CPU)
@@ -543,9 +543,9 @@ def test_a_metric_that_is_saved_copied_or_merged_goes_on_to_the_bit(metric, argu
     copied, pickled = copy.deepcopy(metric), pickle.loads(pickle.dumps(metric))
     merged.update(*arguments)  # of a run that goes on, and knows its metric after a step
     merged.merge(resumed)
-    for one in (metric, resumed, copied, pickled):
-        one.update(*arguments)
-        assert state(one) == state(merged)
+    for item in (metric, resumed, copied, pickled):
+        item.update(*arguments)
+        assert state(item) == state(merged)
     metric.reset()
     assert metric.is_empty
     metric.merge(resumed)
@@ -767,7 +767,7 @@ def test_a_metric_of_ones_own_adds_numbers_and_tensors_of_one_shape():
 
 
 def loader_of(batches, device=CPU):
-    return [[burn.asarray(x, device=device) for x in one] for one in batches]
+    return [[burn.asarray(x, device=device) for x in batch] for batch in batches]
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=str)
@@ -805,14 +805,14 @@ def test_evaluate_infers_and_leaves_modes_and_gradients_as_they_were():
     frozen = nn.Sequential(nn.BatchNorm1d(CLASSES, device=device), nn.Dropout(0.5)).eval()
     net = nn.Sequential(nn.Linear(CLASSES, CLASSES, device=device), frozen, nn.Dropout(0.5))
     head = nn.Linear(CLASSES, CLASSES, device=device).eval()
-    modes = [one.training for one in net.modules()]
+    modes = [module.training for module in net.modules()]
     assert True in modes
     assert False in modes
     seen = []
 
     def forward(batch):
         scores = head(net(batch[0]))
-        seen.append((scores.is_tracked, [one.training for one in [*net.modules(), head]]))
+        seen.append((scores.is_tracked, [item.training for item in [*net.modules(), head]]))
         return scores, batch[1]
 
     loader = loader_of(draw())
@@ -825,15 +825,15 @@ def test_evaluate_infers_and_leaves_modes_and_gradients_as_they_were():
 
     with pytest.raises(KeyError, match="stop"):
         evaluate(fail, loader, model=net, accuracy=Accuracy())
-    assert [one.training for one in net.modules()] == modes
+    assert [module.training for module in net.modules()] == modes
     assert not head.training
     assert net(loader[0][0]).is_tracked
     evaluate(net, [x for x, _ in loader], mean=Mean())  # a module is the model itself
-    assert [one.training for one in net.modules()] == modes
+    assert [module.training for module in net.modules()] == modes
     net.eval()[1].train()  # a part alone trains, as when the rest is frozen
-    modes = [one.training for one in net.modules()]
+    modes = [module.training for module in net.modules()]
     evaluate(forward, loader, model=net, accuracy=Accuracy())
-    assert [one.training for one in net.modules()] == modes
+    assert [module.training for module in net.modules()] == modes
     assert net[1].training
 
 

@@ -49,29 +49,29 @@ def mock():
 
 @for_each_op
 def test_an_op_needs_no_64_bit_type(samples, everything):
-    for number, one in enumerate(samples.samples):
-        dtypes = WITHOUT_64_BIT.dtypes(samples, one)
+    for number, sample in enumerate(samples.samples):
+        dtypes = WITHOUT_64_BIT.dtypes(samples, sample)
         for dtype in dtypes if everything else dtypes[number % 12 :: 12]:
-            check_sample(WITHOUT_64_BIT, samples, one, dtype)
+            check_sample(WITHOUT_64_BIT, samples, sample, dtype)
 
 
 @for_each_op
 def test_an_op_of_float32_and_int64_needs_no_float64(samples, everything):
-    for one in samples.samples if everything else samples.samples[::8]:
-        for dtype in WITHOUT_FLOAT64.dtypes(samples, one):
+    for sample in samples.samples if everything else samples.samples[::8]:
+        for dtype in WITHOUT_FLOAT64.dtypes(samples, sample):
             if dtype in (float32, int64):
-                check_sample(WITHOUT_FLOAT64, samples, one, dtype)
+                check_sample(WITHOUT_FLOAT64, samples, sample, dtype)
 
 
 @pytest.mark.together(
     "samples",
-    [one for one in SAMPLES.values() if Tag.UNTRACKED not in one.op.tags],
-    ids=lambda one: one.op.name,
+    [item for item in SAMPLES.values() if Tag.UNTRACKED not in item.op.tags],
+    ids=lambda item: item.op.name,
 )
 def test_a_gradient_of_float32_needs_no_64_bit_type(samples, everything):
-    for one in samples.samples if everything else samples.samples[:2]:
-        if float32 in WITHOUT_64_BIT.dtypes(samples, one):
-            check_gradient_types(WITHOUT_64_BIT, samples, one, float32)
+    for sample in samples.samples if everything else samples.samples[:2]:
+        if float32 in WITHOUT_64_BIT.dtypes(samples, sample):
+            check_gradient_types(WITHOUT_64_BIT, samples, sample, float32)
 
 
 def test_a_mock_backend_is_a_backend_and_has_the_devices_that_it_declares(mock):

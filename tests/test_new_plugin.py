@@ -84,10 +84,10 @@ def test_a_new_package_is_installed_and_listed(variant, installed, run_burn):
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
     assert document["broken"] == []
-    (device,) = [one for one in document["devices"] if one["backend"] == "my_chip"]
+    (device,) = [device for device in document["devices"] if device["backend"] == "my_chip"]
     assert device["name"] == "my_chip:0"
     plugins = json.loads(run_burn("plugins", "--json", **variables).stdout)["plugins"]
-    (plugin,) = [one for one in plugins if one["backend"] == "my_chip"]
+    (plugin,) = [plugin for plugin in plugins if plugin["backend"] == "my_chip"]
     assert plugin["distribution"] == "burn-my-chip"
     assert plugin["api_version"] == list(API_VERSION)
 
@@ -142,7 +142,7 @@ def test_a_bare_backend_has_every_required_method_and_none_counts_as_written(ins
     result = run_burn("ops", "my_chip", "--json", **variables)
     assert result.returncode == 0, result.stderr
     document = json.loads(result.stdout)
-    origins = {one["name"]: one["origins"]["my_chip"] for one in document["ops"]}
+    origins = {item["name"]: item["origins"]["my_chip"] for item in document["ops"]}
     missing = {name for name, origin in origins.items() if origin == "unsupported"}
     required = {op.name for op in REGISTRY.values() if op.is_required}
     assert missing == required
@@ -179,7 +179,7 @@ def test_the_kit_tells_what_a_bare_backend_lacks(installed, run_burn, tmp_path):
     assert result.returncode == 1
     assert "Traceback" not in result.stdout + result.stderr
     (device,) = json.loads(report.read_text(encoding="utf-8"))["devices"]
-    failed = {one["check"] for one in device["failures"]}
+    failed = {failure["check"] for failure in device["failures"]}
     required = {op.name for op in REGISTRY.values() if op.is_required}
     assert {f"contract/{name}/required" for name in required} <= failed
     assert not [name for name in failed if name.startswith("values/")]
@@ -349,7 +349,7 @@ def test_what_a_namespace_lacks_is_said_and_left_to_the_author(poor_namespace, t
         assert burn.hypot(x, burn.flip(x)).tolist() == [5.0, 5.0]
         assert (x == 3.0).tolist() == [True, False]
         origins = {name: device.ops.origin(REGISTRY[name]) for name in lacks_of(poor_namespace)}
-        assert {name for name, one in origins.items() if one == "unsupported"} == {
+        assert {name for name, origin in origins.items() if origin == "unsupported"} == {
             *("tanh", "full", "sum", "scatter_add")
         }
 

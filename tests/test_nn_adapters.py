@@ -27,8 +27,8 @@ class Branches(nn.Module):
 
     def forward(self, x):
         y = self.first(x) + self.pair[0](self.pair[1](x))
-        for one in self.several:
-            y = one(y)
+        for function in self.several:
+            y = function(y)
         return self.named["last"](y)
 
 
@@ -54,7 +54,7 @@ def test_matrices_beside_linear_layers_learn_and_nothing_else_does():
     assert model.pair[0] is model.first
     np.testing.assert_array_equal(values(model(x)), before)
     trained(model)
-    learned = [path for path, one in model.named_parameters() if one.is_require_grad]
+    learned = [path for path, parameter in model.named_parameters() if parameter.is_require_grad]
     layers = ("first", "several.0", "named.last")
     assert learned == [f"{layer}.{name}" for layer in layers for name in ("down", "up")]
     after = model.state_dict()
@@ -73,7 +73,7 @@ def test_what_was_learned_is_added_to_the_weights():
     change = values(model.first.up) @ values(model.first.down)
     weight = values(model.first.base.weight) + change
     assert nn.merge_lora(model) is model
-    assert all(type(one) is not nn.LoRALinear for one in model.modules())
+    assert all(type(module) is not nn.LoRALinear for module in model.modules())
     assert model.pair[0] is model.first
     np.testing.assert_allclose(values(model.first.weight), weight, atol=1e-6)
     np.testing.assert_allclose(values(model(x)), expected, atol=1e-4)
@@ -145,7 +145,7 @@ def test_what_has_no_other_form_is_refused(call, error, text):
 @pytest.mark.parametrize("kind", ["Linear(6, 4)", "Conv1d(6, 4, 3)", "Embedding(7, 4)"])
 def test_lengths_and_directions_are_those_of_torch(kind, axis):
     name, arguments = kind.split("(")
-    arguments = [int(one) for one in arguments.strip(")").split(",")]
+    arguments = [int(word) for word in arguments.strip(")").split(",")]
     theirs = getattr(torch.nn, name)(*arguments)
     layer = getattr(nn, name)(*arguments, device=TRAINING)
     layer.load_state_dict(theirs.state_dict())

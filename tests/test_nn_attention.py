@@ -23,14 +23,14 @@ from burn.nn import functional as F
 from crossing import on_devices
 
 CPU = burn.Device("cpu")
-DEVICES = [one for one in burn.Device.enumerate() if one.supports_dtype(burn.float64)]
+DEVICES = [device for device in burn.Device.enumerate() if device.supports_dtype(burn.float64)]
 on_each_device = pytest.mark.parametrize(
     "device",
     [
         pytest.param(
-            one, marks=pytest.mark.exhaustive if one.backend_name in ("pure", "strict") else ()
+            item, marks=pytest.mark.exhaustive if item.backend_name in ("pure", "strict") else ()
         )
-        for one in DEVICES
+        for item in DEVICES
     ],
     ids=str,
 )
@@ -45,7 +45,9 @@ def loaded(module, reference):
     with torch.no_grad():
         for index, parameter in enumerate(reference.parameters()):
             parameter.add_(torch.from_numpy(normal(*parameter.shape, seed=index)) / 8)
-    state = {path: one.numpy() for path, one in nn.split_attention(reference.state_dict()).items()}
+    state = {
+        path: value.numpy() for path, value in nn.split_attention(reference.state_dict()).items()
+    }
     assert not module.load_state_dict(state)
     return module
 
@@ -53,8 +55,8 @@ def loaded(module, reference):
 def compare(module, reference, arrays, call, reference_call=None):
     """The same outputs, and gradients by inputs and parameters, as torch's within 1e-9."""
     device = module.parameters()[0].device
-    xs = [burn.asarray(one, device=device).require_grad() for one in arrays]
-    ys = [torch.tensor(one, requires_grad=True) for one in arrays]
+    xs = [burn.asarray(array, device=device).require_grad() for array in arrays]
+    ys = [torch.tensor(array, requires_grad=True) for array in arrays]
     ours, theirs = call(module, *xs), (reference_call or call)(reference, *ys)
     theirs = theirs[0] if isinstance(theirs, tuple) else theirs
     np.testing.assert_allclose(ours.inner().numpy(), theirs.detach().numpy(), rtol=1e-9, atol=1e-9)
@@ -63,8 +65,10 @@ def compare(module, reference, arrays, call, reference_call=None):
     (theirs * torch.from_numpy(cotangent)).sum().backward()
     for x, y in zip(xs, ys, strict=True):
         np.testing.assert_allclose(x.grad(gradients).numpy(), y.grad.numpy(), rtol=1e-9, atol=1e-9)
-    found = {name: one.grad(gradients).numpy() for name, one in module.named_parameters()}
-    expected = {name: one.grad for name, one in reference.named_parameters()}
+    found = {
+        name: parameter.grad(gradients).numpy() for name, parameter in module.named_parameters()
+    }
+    expected = {name: parameter.grad for name, parameter in reference.named_parameters()}
     for name, gradient in nn.split_attention(expected).items():
         np.testing.assert_allclose(
             found.pop(name), gradient.numpy(), rtol=1e-9, atol=1e-9, err_msg=name
@@ -81,8 +85,8 @@ def excluded(*shape, seed=0):
 
 def masks(**arrays):
     """Masks for burn and for torch."""
-    ours = {name: burn.asarray(one, device=CPU) for name, one in arrays.items()}
-    return ours, {name: torch.from_numpy(one) for name, one in arrays.items()}
+    ours = {name: burn.asarray(array, device=CPU) for name, array in arrays.items()}
+    return ours, {name: torch.from_numpy(array) for name, array in arrays.items()}
 
 
 @on_each_device
@@ -105,7 +109,7 @@ def test_attention_with_weights_of_torch_is_that_of_torch(device, bias, features
     inputs = [normal(3, 4, 8), normal(3, 6, features.get("kdim", 8), seed=2)]
     inputs.append(normal(3, 6, features.get("vdim", 8), seed=3))
     ours, theirs = masks(key_padding_mask=excluded(3, 6))
-    ours = {name: one.to_device(device) for name, one in ours.items()}
+    ours = {name: our.to_device(device) for name, our in ours.items()}
     compare(
         module,
         reference,
@@ -196,7 +200,7 @@ def test_grouped_queries_are_those_of_torch(case, device):
         full = full | np.triu(np.ones((queries, 6), np.bool_), 1 + 6 - queries)
 
     def heads(layer, x, count):
-        weight, bias = (torch.tensor(one.numpy()) for one in (layer.weight, layer.bias))
+        weight, bias = (torch.tensor(tensor.numpy()) for tensor in (layer.weight, layer.bias))
         return (torch.tensor(x) @ weight.T + bias).unflatten(-1, (count, 3)).transpose(1, 2)
 
     expected = torch.nn.functional.scaled_dot_product_attention(
@@ -211,7 +215,7 @@ def test_grouped_queries_are_those_of_torch(case, device):
         "mask": None if mask is None else burn.asarray(mask, device=device),
         "is_causal": is_causal,
     }
-    inputs = [burn.asarray(one, device=device) for one in (x, memory)]
+    inputs = [burn.asarray(item, device=device) for item in (x, memory)]
     found, weights = module(*inputs, **options, return_weights=True)
     np.testing.assert_allclose(
         module(*inputs, **options).numpy(), expected.numpy(), rtol=1e-9, atol=1e-9
@@ -405,8 +409,8 @@ def test_tables_of_positions_are_made_once_for_a_dtype_and_are_no_state():
     assert net(burn.astype(x, "float32")).dtype is burn.float32
     tables = dict(net.rotary._tables._found)
     net(x)
-    assert {key: id(one) for key, one in net.rotary._tables._found.items()} == {
-        key: id(one) for key, one in tables.items()
+    assert {key: id(value) for key, value in net.rotary._tables._found.items()} == {
+        key: id(table) for key, table in tables.items()
     }
     for copied in (pickle.loads(pickle.dumps(net.rotary)), copy.deepcopy(net.rotary)):
         assert copied(x).tolist() == first.tolist()
@@ -498,7 +502,7 @@ def test_left_padding_has_positions_and_a_mask():
 
 def test_a_cache_writes_in_place_and_begins_again_with_another_batch():
     cache = nn.KeyValueCache(6)
-    key, value = (burn.asarray(normal(1, 2, 3, 4, seed=one), device=CPU) for one in range(2))
+    key, value = (burn.asarray(normal(1, 2, 3, 4, seed=index), device=CPU) for index in range(2))
     keys, values = cache.append(key[..., :2, :], value[..., :2, :])
     memory = id(cache._memory[0].primitive)  # a reference would prevent it
     keys, values = cache.append(key[..., 2:, :], value[..., 2:, :])
@@ -506,9 +510,11 @@ def test_a_cache_writes_in_place_and_begins_again_with_another_batch():
     assert keys.tolist() == key.tolist()
     assert values.tolist() == value.tolist()
     with pytest.raises(ShapeError, match=r"keys of shape \(2, 2, 3, 4\)"):
-        cache.append(*[burn.concat([one, one]) for one in (key, value)])
+        cache.append(*[burn.concat([tensor, tensor]) for tensor in (key, value)])
     cache.reset()
-    assert cache.append(*[burn.concat([one, one]) for one in (key, value)])[0].shape[0] == 2
+    assert (
+        cache.append(*[burn.concat([tensor, tensor]) for tensor in (key, value)])[0].shape[0] == 2
+    )
 
 
 def test_a_cache_in_a_traced_function_is_refused():
@@ -529,13 +535,13 @@ def test_a_full_cache_and_tracked_keys_are_refused():
         module(x, cache=cache)
     assert repr(cache) == "KeyValueCache(5, length=3)"
     module.to(CPU.autodiff())
-    for one in (nn.KeyValueCache(5), nn.CrossAttentionCache()):
+    for item in (nn.KeyValueCache(5), nn.CrossAttentionCache()):
         with pytest.raises(AutodiffError, match="no_grad"):
-            module(x, cache=one)
-        assert one.length == 0
+            module(x, cache=item)
+        assert item.length == 0
         with burn.no_grad():
-            module(x, cache=one)
-        assert one.length == 3
+            module(x, cache=item)
+        assert item.length == 3
 
 
 def test_keys_and_values_of_a_memory_are_computed_once():
@@ -650,7 +656,7 @@ def test_transformers_step_by_step_are_those_of_the_whole_sequence(device):
     cache = decoder.new_cache(7)
     found = steps(lambda x: decoder(x, memory, cache=cache), x, (3, 1, 2, 1))
     np.testing.assert_allclose(found, decoder(x, memory).numpy(), rtol=1e-9, atol=1e-9)
-    assert [one.cross_attention.length for one in cache] == [5, 5]
+    assert [item.cross_attention.length for item in cache] == [5, 5]
     with pytest.raises(ArgumentError, match="1 caches for 2 layers"):
         decoder(x, memory, cache=cache[:1])
 

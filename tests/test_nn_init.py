@@ -11,7 +11,7 @@ from burn import nn
 from burn.nn import init
 
 CPU = burn.Device("cpu")
-DEVICES = [one for one in burn.Device.enumerate() if one.supports_dtype(burn.float32)]
+DEVICES = [device for device in burn.Device.enumerate() if device.supports_dtype(burn.float32)]
 
 SHAPES = [(30, 20), (16, 8, 3), (12, 6, 3, 3), (4, 6, 3, 2, 2)]
 
@@ -69,8 +69,8 @@ def test_uniform_numbers_fill_the_range_of_torch(name):
     found = ours((100, 20, 5, 5), device=CPU).numpy()
     expected = theirs(torch.empty(100, 20, 5, 5)).numpy()
     # Extremes of 50,000 numbers come within 1e-3 of the bounds.
-    for one in (np.min, np.max, np.std):
-        assert math.isclose(one(found), one(expected), rel_tol=5e-3)
+    for function in (np.min, np.max, np.std):
+        assert math.isclose(function(found), function(expected), rel_tol=5e-3)
 
 
 NORMAL = {
@@ -103,7 +103,7 @@ def test_normal_numbers_have_the_deviation_of_torch(name):
     # Both estimates have a deviation of 0.3 percent.
     assert math.isclose(found.std(), expected.std(), rel_tol=0.015)
     assert abs(found.mean()) < 0.02 * found.std()
-    kurtosis = [np.mean((one / one.std()) ** 4) for one in (found, expected)]
+    kurtosis = [np.mean((item / item.std()) ** 4) for item in (found, expected)]
     assert math.isclose(*kurtosis, rel_tol=0.05)
 
 
@@ -158,10 +158,10 @@ def numbers(make, device):
     device.seed(7)
     made = make(device=device)
     tensors = made.parameters() if isinstance(made, nn.Module) else [made]
-    return [one.detach().inner().numpy() for one in tensors]
+    return [tensor.detach().inner().numpy() for tensor in tensors]
 
 
-@pytest.mark.parametrize("device", [one for one in DEVICES if one != CPU], ids=str)
+@pytest.mark.parametrize("device", [item for item in DEVICES if item != CPU], ids=str)
 @pytest.mark.parametrize("name", [*EXACT, *NEAR])
 def test_a_seed_makes_the_same_parameters_on_every_backend(name, device):
     make = (EXACT | NEAR)[name]
@@ -191,7 +191,7 @@ def test_a_seed_makes_the_same_parameters_on_every_backend(name, device):
 def test_layers_start_with_the_distributions_of_torch(code):
     CPU.seed(0)
     torch.manual_seed(0)
-    ours = eval(code, {one: getattr(nn, one) for one in dir(nn)})  # noqa: S307 — of the table
+    ours = eval(code, {item: getattr(nn, item) for item in dir(nn)})  # noqa: S307 — of the table
     theirs = eval(code, vars(torch.nn))  # noqa: S307 — of the table
     expected = dict(theirs.named_parameters())
     assert dict(ours.named_parameters()).keys() == expected.keys()
@@ -217,9 +217,11 @@ def test_a_dtype_and_a_device_are_those_of_all_parameters():
         nn.PReLU(dtype="float64", device=device),
         nn.SwiGLU(2, 3, dtype="float64", device=device),
     ):
-        tensors = layer.parameters() + [one for _, one in layer.named_buffers() if one.ndim]
-        assert {(one.dtype, one.device) for one in tensors} == {(burn.float64, device)}
-        assert all(one.is_require_grad for one in layer.parameters())
+        tensors = layer.parameters() + [
+            buffer for _, buffer in layer.named_buffers() if buffer.ndim
+        ]
+        assert {(tensor.dtype, tensor.device) for tensor in tensors} == {(burn.float64, device)}
+        assert all(parameter.is_require_grad for parameter in layer.parameters())
 
 
 def test_a_layer_follows_the_default_device():

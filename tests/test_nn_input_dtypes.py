@@ -31,7 +31,7 @@ LAYERS = {
 
 
 def tensors(name, dtype="float64", device=CPU):
-    return [burn.asarray(one, dtype=dtype, device=device) for one in LAYERS[name][1:]]
+    return [burn.asarray(item, dtype=dtype, device=device) for item in LAYERS[name][1:]]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

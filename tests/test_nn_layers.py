@@ -18,7 +18,7 @@ from crossing import on_devices
 pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even:UserWarning")
 
 CPU = burn.Device("cpu")
-DEVICES = [one for one in burn.Device.enumerate() if one.supports_dtype(burn.float64)]
+DEVICES = [device for device in burn.Device.enumerate() if device.supports_dtype(burn.float64)]
 
 
 class Function(torch.nn.Module):
@@ -61,8 +61,10 @@ class Case:
         """Values of the inputs."""
         random = np.random.default_rng(seed)
         return [
-            random.integers(0, one[1], one[0]) if isinstance(one, list) else random.normal(size=one)
-            for one in self.inputs
+            random.integers(0, source[1], source[0])
+            if isinstance(source, list)
+            else random.normal(size=source)
+            for source in self.inputs
         ]
 
 
@@ -285,8 +287,8 @@ def leaf(array, device):
 
 def same(ours, theirs, what=""):
     if isinstance(ours, tuple):
-        for one, other in zip(ours, theirs, strict=True):
-            same(one, other, what)
+        for item, other in zip(ours, theirs, strict=True):
+            same(item, other, what)
         return
     expected = theirs.detach().numpy()
     assert ours.shape == expected.shape, what
@@ -297,8 +299,8 @@ def same(ours, theirs, what=""):
 
 def compare(layer, module, device, arrays):
     """Outputs and all gradients of a layer and of torch's."""
-    xs = [leaf(one, device) for one in arrays]
-    ys = [torch.tensor(one, requires_grad=one.dtype == np.float64) for one in arrays]
+    xs = [leaf(array, device) for array in arrays]
+    ys = [torch.tensor(array, requires_grad=array.dtype == np.float64) for array in arrays]
     output, expected = layer(*xs), module(*ys)
     same(output, expected, "output")
     if isinstance(output, tuple):
@@ -330,8 +332,8 @@ def like_torch(case, device):
     if type(module) is torch.nn.Sequential:
         state = renamed(state, layer.state_dict())
     else:
-        shapes = {name: tuple(one.shape) for name, one in module.named_parameters()}
-        assert {name: one.shape for name, one in layer.named_parameters()} == shapes
+        shapes = {name: tuple(parameter.shape) for name, parameter in module.named_parameters()}
+        assert {name: parameter.shape for name, parameter in layer.named_parameters()} == shapes
     report = layer.load_state_dict(state)
     assert not report
     for seed in 0, 1:  # two steps of running statistics
@@ -360,7 +362,7 @@ def test_a_layer_computes_what_torch_does_with_its_state(case):
     like_torch(case, CPU)
 
 
-OTHER_DEVICES = [one for one in DEVICES if one != CPU]
+OTHER_DEVICES = [item for item in DEVICES if item != CPU]
 
 OF_EACH_SORT = [
     *("Bilinear(3, 4, 2)", "Embedding(7, 3, padding_idx=2)", "Conv2d(3, 4, 3)", "RMSNorm(4)"),
@@ -442,10 +444,10 @@ WEIGHTS = [0.5, 2.0, 1.5]
 @pytest.mark.parametrize(("code", "operands"), LOSSES, ids=[code for code, _ in LOSSES])
 def test_a_loss_is_that_of_torch(code, operands, everything):
     random = np.random.default_rng(0)
-    arrays = [VALUES[one](random) for one in operands.split()]
+    arrays = [VALUES[word](random) for word in operands.split()]
     module = eval(code, KNOWN | {"weights": torch.tensor(WEIGHTS)}).double()  # noqa: S307 — of the table above
     # torch knows no gradients by some targets, and is not asked for them.
-    ys = [torch.tensor(one, requires_grad=index == 0) for index, one in enumerate(arrays)]
+    ys = [torch.tensor(array, requires_grad=index == 0) for index, array in enumerate(arrays)]
     expected = module(*ys)
     expected.sum().backward()
     for device in DEVICES if everything else [CPU]:
@@ -454,7 +456,7 @@ def test_a_loss_is_that_of_torch(code, operands, everything):
         assert not loss.load_state_dict(module.state_dict())
         assert not loss.parameters()
         assert {name for name, _ in loss.named_buffers()} == {*module.state_dict()}
-        xs = [leaf(one, device) for one in arrays]
+        xs = [leaf(array, device) for array in arrays]
         found = loss(*xs)
         same(found, expected)
         same(xs[0].grad(found.sum().backward()), ys[0].grad)
@@ -503,8 +505,8 @@ def test_a_deformable_convolution_without_offsets_is_a_convolution():
 def test_the_gate_of_swiglu_is_its_inner_map():
     layer = make("SwiGLU(3, 5, bias=True)", CPU)
     inner, outer = torch.nn.Linear(3, 5), torch.nn.Linear(3, 5)
-    state = {f"linear_inner.{name}": one for name, one in inner.state_dict().items()}
-    state |= {f"linear_outer.{name}": one for name, one in outer.state_dict().items()}
+    state = {f"linear_inner.{name}": value for name, value in inner.state_dict().items()}
+    state |= {f"linear_outer.{name}": value for name, value in outer.state_dict().items()}
     assert not layer.load_state_dict(state)
     x = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
     expected = torch.nn.functional.silu(inner(torch.tensor(x))) * outer(torch.tensor(x))
@@ -638,22 +640,24 @@ def test_an_argument_that_makes_no_layer_is_an_error(code, message):
 
 
 def first_of_each(cases):
-    return list({one.ours.partition("(")[0]: one for one in reversed(cases)}.values())
+    return list({item.ours.partition("(")[0]: item for item in reversed(cases)}.values())
 
 
 @pytest.mark.parametrize("case", first_of_each(CASES), ids=lambda case: case.ours)
 def test_a_layer_is_pickled_and_copied_with_its_values(case):
     device = CPU.autodiff()
     layer = make(case.ours, device)
-    xs = [burn.asarray(one, device=CPU) for one in case.arrays()]
-    xs = [one.astype("float32") if one.dtype.is_float else one for one in xs]
+    xs = [burn.asarray(array, device=CPU) for array in case.arrays()]
+    xs = [tensor.astype("float32") if tensor.dtype.is_float else tensor for tensor in xs]
     expected = layer.eval()(*xs)
     for twin in pickle.loads(pickle.dumps(layer)), copy.deepcopy(layer):
         assert repr(twin) == repr(layer)
         found = twin(*xs)
-        for one, other in zip(leaves(found), leaves(expected), strict=True):
-            assert (one == other).all()
-        assert not {id(one) for one in twin.parameters()} & {id(one) for one in layer.parameters()}
+        for item, other in zip(leaves(found), leaves(expected), strict=True):
+            assert (item == other).all()
+        assert not {id(parameter) for parameter in twin.parameters()} & {
+            id(parameter) for parameter in layer.parameters()
+        }
 
 
 def leaves(value):
@@ -664,38 +668,41 @@ def leaves(value):
 def test_a_layer_is_differentiated_by_grad_and_mapped_by_vmap(case):
     layer = case.layer(CPU)
     arrays = case.arrays()
-    xs = [burn.asarray(one, device=CPU) for one in arrays]
+    xs = [burn.asarray(array, device=CPU) for array in arrays]
 
     def total(layer, *xs):
         return burn.sum(leaves(layer(*xs))[0])
 
     found = burn.grad(total)(layer, *xs) if layer.parameters() else None
-    leafs = [leaf(one, CPU) for one in arrays]
+    leafs = [leaf(array, CPU) for array in arrays]
     training = copy.deepcopy(layer).to(CPU.autodiff())
     output = total(training, *leafs)
     if found is not None:
         gradients = output.backward()
         pairs = zip(found.named_parameters(), training.named_parameters(), strict=True)
-        for (_, one), (name, parameter) in pairs:
+        for (_, item), (name, parameter) in pairs:
             expected = parameter.grad(gradients).numpy()
             np.testing.assert_allclose(
-                one.detach().numpy(), expected, rtol=1e-9, atol=1e-9, err_msg=name
+                item.detach().numpy(), expected, rtol=1e-9, atol=1e-9, err_msg=name
             )
     layer = case.layer(CPU).eval()
     stacked = [
-        burn.stack([one, one + one]) if one.dtype.is_float else burn.stack([one, one]) for one in xs
+        burn.stack([tensor, tensor + tensor])
+        if tensor.dtype.is_float
+        else burn.stack([tensor, tensor])
+        for tensor in xs
     ]
     mapped = leaves(burn.vmap(layer)(*stacked))
     for index in range(2):
-        single = leaves(layer(*[one[index] for one in stacked]))
-        for one, other in zip(mapped, single, strict=True):
-            np.testing.assert_allclose(one[index].numpy(), other.numpy(), rtol=1e-9, atol=1e-9)
+        single = leaves(layer(*[item[index] for item in stacked]))
+        for item, other in zip(mapped, single, strict=True):
+            np.testing.assert_allclose(item[index].numpy(), other.numpy(), rtol=1e-9, atol=1e-9)
 
 
 def test_a_layer_of_a_sequence_is_replaced():
     net = nn.Sequential(nn.Linear(2, 3, device=CPU), nn.Tanh(), nn.Linear(3, 2, device=CPU))
     net[-1] = nn.Linear(3, 4, bias=False, device=CPU)
-    assert [repr(one) for one in net[1:]] == ["Tanh()", "Linear(3, 4, bias=False)"]
+    assert [repr(item) for item in net[1:]] == ["Tanh()", "Linear(3, 4, bias=False)"]
     assert [path for path, _ in net.named_parameters()] == ["0.weight", "0.bias", "2.weight"]
     net[0] = nn.Linear(2, 3, device=CPU).to(CPU.autodiff())
     assert len(net(burn.ones((1, 2), device=CPU)).sum().backward()) == 2

@@ -295,8 +295,8 @@ def test_tensors_stay_the_same_objects_when_a_module_moves():
     for device in ("torch/cpu", burn.Device("torch/cpu").autodiff(), AUTODIFF, "cpu"):
         net.to(device)
         assert all(
-            one is other
-            for one, other in zip([*net.parameters(), net.mean, net.table], tensors, strict=True)
+            item is other
+            for item, other in zip([*net.parameters(), net.mean, net.table], tensors, strict=True)
         )
         assert {str(x.device) for x in tensors} == {str(burn.Device(device))}
         assert all(x.is_require_grad is burn.Device(device).is_autodiff for x in net.parameters())
@@ -334,7 +334,7 @@ def test_map_and_visit_go_over_parameters():
     tensors = net.parameters()
     assert net.map(lambda path, x: x * 0 if path.endswith("bias") else x + 1) is net
     assert net.first.bias.tolist() == [0.0] * 3
-    assert all(one is other for one, other in zip(net.parameters(), tensors, strict=True))
+    assert all(item is other for item, other in zip(net.parameters(), tensors, strict=True))
     assert all(x.is_require_grad for x in tensors)
     seen = []
     net.visit(lambda path, x: seen.append((path, x.shape)))
@@ -365,8 +365,8 @@ def test_grad_of_a_function_of_a_module_is_a_module():
     loss = loss_of(trained, example())
     gradients = loss.backward()
     assert float(loss) == float(value)
-    for (path, one), x in zip(gradient.named_parameters(), trained.parameters(), strict=True):
-        assert one.tolist() == gradients[x].tolist(), path
+    for (path, tensor), x in zip(gradient.named_parameters(), trained.parameters(), strict=True):
+        assert tensor.tolist() == gradients[x].tolist(), path
     moved = burn.tree.map(lambda p, g: p - 0.1 * g, net, gradient)
     assert float(loss_of(moved, example())) < float(value)
     assert [p.is_tracked for p in net.parameters()] == [False] * 7
@@ -463,7 +463,7 @@ def test_sequential_is_a_sequence_of_modules_and_functions():
     assert [path for path, _ in net[1:].named_parameters()] == ["1.weight", "1.bias"]
     named = nn.Sequential(OrderedDict(encoder=nn.Linear(2, 3, device=PLAIN)))
     assert [path for path, _ in named.named_parameters()] == ["encoder.weight", "encoder.bias"]
-    assert [type(one).__name__ for one in net] == ["Linear", "function", "Linear"]
+    assert [type(item).__name__ for item in net] == ["Linear", "function", "Linear"]
     with pytest.raises(burn.OperandTypeError, match="Sequential"):
         nn.Sequential([nn.Linear(2, 3, device=PLAIN)])
 
@@ -588,7 +588,7 @@ def test_summaries_of_several_threads_count_the_calls_of_their_own():
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         made = [pool.submit(Meeting().summary, example()) for _ in range(2)]
-        assert [[row.calls for row in one.result().rows] for one in made] == [[1, 1]] * 2
+        assert [[row.calls for row in item.result().rows] for item in made] == [[1, 1]] * 2
 
 
 def test_precision_computes_in_another_dtype_than_that_of_the_parameters():
@@ -720,8 +720,8 @@ def test_a_step_inside_of_a_step_has_a_gradient_for_the_module(is_called_before)
             example(),
         )
     )(plain)
-    for one, x in zip(first.parameters(), net.parameters(), strict=True):
-        burn.testing.assert_close(gradients[x], one)
+    for parameter, x in zip(first.parameters(), net.parameters(), strict=True):
+        burn.testing.assert_close(gradients[x], parameter)
 
 
 def test_stacks_of_modules_that_were_never_called_are_tracked():

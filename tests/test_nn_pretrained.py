@@ -86,11 +86,15 @@ def references(run_python):
 
 
 def inputs_of(reference, device, dtype="float32"):
-    inputs = {name: burn.asarray(one, device=device) for name, one in reference["inputs"].items()}
+    inputs = {
+        name: burn.asarray(source, device=device) for name, source in reference["inputs"].items()
+    }
     if "attention_mask" in inputs:
         padding = inputs["attention_mask"] == 0
         return inputs["input_ids"], inputs["token_type_ids"], padding
-    return tuple([one.astype(dtype) if one.dtype.is_float else one for one in inputs.values()])
+    return tuple(
+        [source.astype(dtype) if source.dtype.is_float else source for source in inputs.values()]
+    )
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=str)

@@ -426,7 +426,7 @@ def test_calibration_and_training_hold_in_another_precision():
     assert net[0].weight.grad(gradients).dtype is burn.float32
     net.quantize(batches=[inputs(AUTODIFF)])
     scales = [net[index].quantization.scales for index in (0, 2)]
-    assert all(one.dtype is burn.float32 for one in scales)
+    assert all(scale.dtype is burn.float32 for scale in scales)
     assert scales[0].item() == pytest.approx(np.abs(inputs().numpy()).max() / 127, rel=0.005)
     assert net(inputs(AUTODIFF)).dtype is burn.float32
 
@@ -738,15 +738,15 @@ def test_a_prepared_model_trains_compiled():
     other = copy.deepcopy(net)
     x = inputs(AUTODIFF)
     found = []
-    for one in (net, other):
-        optimizer = burn.optim.SGD(nn.prepare_qat(one, FOUR_BITS), learning_rate=0.1)
+    for function in (net, other):
+        optimizer = burn.optim.SGD(nn.prepare_qat(function, FOUR_BITS), learning_rate=0.1)
 
-        def step(x, one=one, optimizer=optimizer):
+        def step(x, one=function, optimizer=optimizer):
             loss = (one(x) ** 2).mean()
             optimizer.step(loss.backward())
             return loss.detach()
 
-        run = burn.compile(step) if one is other else step
+        run = burn.compile(step) if function is other else step
         found.append([run(x).item() for _ in range(3)])
     np.testing.assert_allclose(found[0], found[1], rtol=1e-5)
 
@@ -770,13 +770,13 @@ def test_a_network_that_reads_digits_reads_as_many_in_8_and_4_bits(monkeypatch, 
     data = digits.load_data(AUTODIFF, "float32")
     net = digits.dense("float32", AUTODIFF)
     digits.train(net, data[0], digits.EPOCHS["dense"] if everything else 6)
-    expected = [digits.accuracy(net, one) for one in data]
+    expected = [digits.accuracy(net, array) for array in data]
     for scheme, lost in ((BLOCKS, 0.002), (FOUR_BITS, 0.01)):
         other = copy.deepcopy(net)
         report = other.quantize(scheme)
         assert all(row.scheme == scheme for row in report.rows)
-        found = [digits.accuracy(other, one) for one in data]
-        assert all(one >= best - lost for one, best in zip(found, expected, strict=True))
+        found = [digits.accuracy(other, array) for array in data]
+        assert all(item >= best - lost for item, best in zip(found, expected, strict=True))
 
 
 def test_a_transformer_writes_as_well_in_8_and_4_bits(monkeypatch, everything, tmp_path):

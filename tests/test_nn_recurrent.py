@@ -31,7 +31,7 @@ def numbers(*shape):
 
 def parts(tree):
     """Tensors of nested tuples."""
-    return [one for part in tree for one in parts(part)] if isinstance(tree, tuple) else [tree]
+    return [part for part in tree for part in parts(part)] if isinstance(tree, tuple) else [tree]
 
 
 def assert_same(found, expected):
@@ -43,21 +43,22 @@ def assert_like_torch(device, own, reference, arrays, state):
     """Compare outputs and gradients by inputs, states and parameters, with equal parameters."""
     own.load_state_dict(reference.state_dict())
     values = (*arrays, *state)
-    leaves = [burn.asarray(one, device=device.autodiff()).require_grad() for one in values]
-    tensors = [torch.tensor(one, requires_grad=True) for one in values]
+    leaves = [burn.asarray(value, device=device.autodiff()).require_grad() for value in values]
+    tensors = [torch.tensor(value, requires_grad=True) for value in values]
     results = []
     for module, values in ((own, leaves), (reference, tensors)):
         x, *states = values
         given = tuple(states) if len(states) > 1 else (states or [None])[0]
         results.append(parts(module(x, given)))
-    weights = [numbers(*tuple(one.shape)) for one in results[0]]
+    weights = [numbers(*tuple(tensor.shape)) for tensor in results[0]]
     for found, expected in zip(*results, strict=True):
         assert_same(found.detach().inner().numpy(), expected)
     pairs = zip(results[0], weights, strict=True)
-    total = sum((one * burn.asarray(weight, device=device)).sum() for one, weight in pairs)
+    total = sum((pair * burn.asarray(weight, device=device)).sum() for pair, weight in pairs)
     gradients = total.backward()
     expected = sum(
-        (one * torch.tensor(weight)).sum() for one, weight in zip(results[1], weights, strict=True)
+        (item * torch.tensor(weight)).sum()
+        for item, weight in zip(results[1], weights, strict=True)
     )
     wanted = torch.autograd.grad(expected, [*tensors, *reference.parameters()])
     assert [name for name, _ in own.named_parameters()] == [
@@ -77,7 +78,7 @@ VARIANTS = [
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers_give_what_pytorch_gives(name, device, everything):
     some = (0, 5, 15) if device.backend_name == "cpu" else (15,)
-    variants = VARIANTS if everything else [VARIANTS[one] for one in some]
+    variants = VARIANTS if everything else [VARIANTS[item] for item in some]
     for number, variant in enumerate(variants):
         arguments = {**LAYERS[name], **variant}
         own = class_of(nn, name)(3, 5, **arguments, dtype="float64", device=device.autodiff())
@@ -149,13 +150,13 @@ def test_a_sequence_in_two_parts_is_one_sequence():
 def test_the_reset_gate_comes_after_the_product_or_before_it(reset_after):
     layer = nn.GRU(3, 4, reset_after=reset_after, dtype="float64", device="cpu")
     x, h = numbers(1, 2, 3), numbers(1, 2, 4)
-    weight_ih, weight_hh, bias_ih, bias_hh = (one.numpy() for one in layer.parameters())
+    weight_ih, weight_hh, bias_ih, bias_hh = (parameter.numpy() for parameter in layer.parameters())
     a = np.split(x[0] @ weight_ih.T + bias_ih, 3, axis=1)
     b = np.split(h[0] @ weight_hh.T + bias_hh, 3, axis=1)
     r, z = (1 / (1 + np.exp(-a[gate] - b[gate])) for gate in (0, 1))
     product = r * b[2] if reset_after else (r * h[0]) @ weight_hh[8:].T + bias_hh[8:]
     expected = (1 - z) * np.tanh(a[2] + product) + z * h[0]
-    output, last = layer(*(burn.asarray(one, device="cpu") for one in (x, h)))
+    output, last = layer(*(burn.asarray(item, device="cpu") for item in (x, h)))
     np.testing.assert_allclose(output[0].numpy(), expected, rtol=0, atol=TOLERANCE)
     np.testing.assert_allclose(last[0].numpy(), expected, rtol=0, atol=TOLERANCE)
 
@@ -218,7 +219,7 @@ def test_the_representation_is_the_call_that_makes_the_layer():
 def test_a_layer_maps_over_examples():
     layer = nn.LSTM(3, 4, 2, bidirectional=True, dtype="float64", device="cpu")
     x = burn.asarray(numbers(5, 6, 2, 3), device="cpu")
-    outputs = burn.vmap(lambda one: layer(one)[0])(x)
+    outputs = burn.vmap(lambda item: layer(item)[0])(x)
     for example in range(5):
         expected = layer(x[example])[0].numpy()
         np.testing.assert_allclose(outputs[example].numpy(), expected, rtol=0, atol=TOLERANCE)

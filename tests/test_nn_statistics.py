@@ -29,7 +29,7 @@ def after_a_step(momentum=0.1, steps=1):
 
 
 def statistics(model):
-    return [one.numpy().tolist() for _, one in model.named_buffers()]
+    return [buffer.numpy().tolist() for _, buffer in model.named_buffers()]
 
 
 def test_a_checkpointed_function_updates_running_statistics_once():
@@ -40,8 +40,8 @@ def test_a_checkpointed_function_updates_running_statistics_once():
     regions = burn.checkpoint(lambda x: burn.checkpoint(again)(x))  # one in another
     found = regions(x).sum().backward()
     assert statistics(again) == expected
-    for one, other in zip(model.parameters(), again.parameters(), strict=True):
-        assert (one.grad(gradients) == other.grad(found)).all()
+    for item, other in zip(model.parameters(), again.parameters(), strict=True):
+        assert (item.grad(gradients) == other.grad(found)).all()
 
 
 @pytest.mark.parametrize("device", [CPU, CPU.autodiff()], ids=str)
@@ -71,10 +71,10 @@ def test_summaries_and_shapes_leave_statistics_as_they_are():
 def test_statistics_do_not_move_inside_of_vmap():
     model, x = normalized(CPU.autodiff())
     with pytest.raises(burn.AutodiffError, match=r"nn.BatchNorm1d: .*burn\.vmap.*eval\(\)"):
-        burn.vmap(lambda one: model(one[None]))(x)
+        burn.vmap(lambda item: model(item[None]))(x)
     assert statistics(model)[0] == [0.0] * 4
     model.eval()
-    found = burn.vmap(lambda one: model(one[None])[0])(x)
+    found = burn.vmap(lambda item: model(item[None])[0])(x)
     np.testing.assert_allclose(found.detach().numpy(), model(x).detach().numpy(), rtol=1e-6)
 
 

@@ -19,8 +19,8 @@ def leaf(values):
 
 def compare(ours, theirs, *arrays, rtol=1e-9, atol=1e-11):
     """Values and gradients of two functions of float arrays, None among them passed on."""
-    xs = [None if one is None else leaf(one) for one in arrays]
-    ys = [None if one is None else torch.tensor(one, requires_grad=True) for one in arrays]
+    xs = [None if array is None else leaf(array) for array in arrays]
+    ys = [None if array is None else torch.tensor(array, requires_grad=True) for array in arrays]
     output, expected = ours(*xs), theirs(*ys)
     assert output.shape == tuple(expected.shape)
     np.testing.assert_allclose(
@@ -150,8 +150,8 @@ def test_batch_norm_with_known_statistics_is_that_of_torch(shape, with_gamma, wi
 def test_batch_norm_in_training_is_that_of_torch(shape, with_gamma, with_beta, momentum):
     gamma, beta = parameters(with_gamma, with_beta, 3)
     mean, variance = normal(3), np.exp(normal(3))
-    running = [burn.asarray(one, device=CPU) for one in (mean, variance)]
-    moved = [torch.tensor(one) for one in (mean, variance)]
+    running = [burn.asarray(tensor, device=CPU) for tensor in (mean, variance)]
+    moved = [torch.tensor(tensor) for tensor in (mean, variance)]
     after = []
 
     def ours(x, g, b):

@@ -13,7 +13,7 @@ import burn
 from nearness import Near
 
 BACKENDS = ("cpu", "cuda", "opencl", "torch")
-DEVICES = [one for one in burn.Device.enumerate() if one.backend_name in BACKENDS]
+DEVICES = [device for device in burn.Device.enumerate() if device.backend_name in BACKENDS]
 
 
 def values(*shape, integers=False):
@@ -455,7 +455,11 @@ def functions():
             if function.__module__.startswith(elsewhere):
                 continue
             parameters = inspect.signature(function).parameters.values()
-            numbers = [one.name for one in parameters if NUMBER.search(str(one.annotation))]
+            numbers = [
+                parameter.name
+                for parameter in parameters
+                if NUMBER.search(str(parameter.annotation))
+            ]
             if numbers:
                 yield prefix + name, function, numbers
 
@@ -482,7 +486,7 @@ def numpys(number):
     if isinstance(number, bool):
         return [np.bool_(number)]
     if isinstance(number, int):
-        kinds = [np.int64, np.int32, np.uint8, lambda one: np.array(one)]
+        kinds = [np.int64, np.int32, np.uint8, lambda item: np.array(item)]
         return [kind(number) for kind in kinds if number >= 0 or kind is not np.uint8]
     if isinstance(number, float):
         return [kind(number) for kind in (np.float64, np.float32, np.float16, np.longdouble)]
@@ -525,7 +529,9 @@ def run(name, device, arguments, keywords):
         return burn.asarray(thing, device=device) if is_tensor else thing
 
     burn.random.seed(3, device=device)
-    result = function(*map(here, arguments), **{key: here(one) for key, one in keywords.items()})
+    result = function(
+        *map(here, arguments), **{key: here(keyword) for key, keyword in keywords.items()}
+    )
     if name == "random.seed":
         result = burn.random.uniform(3, device=device)
     return flat(result)
@@ -535,7 +541,7 @@ def flat(result):
     if isinstance(result, burn.Tensor):
         return [Near(result.numpy())]
     if isinstance(result, (tuple, list)):
-        return [part for one in result for part in flat(one)]
+        return [part for item in result for part in flat(item)]
     return [result, type(result)]
 
 
@@ -543,13 +549,13 @@ def flat(result):
 @pytest.mark.together("name", sorted(CALLS))
 def test_a_scalar_of_numpys_is_the_python_number_of_its_value(name, device, everything):
     generator = random.Random(name)
-    for one in variants(name):
+    for variant in variants(name):
         try:
-            expected = run(name, device, *one)
+            expected = run(name, device, *variant)
         except burn.DTypeError:
             assert not device.supports_dtype(burn.complex64)  # and the result is complex
             continue
-        others = [other for other in replaced(one) if not has_array_operand(name, *other)]
+        others = [other for other in replaced(variant) if not has_array_operand(name, *other)]
         if device.backend_name != "cpu":  # where they become Python's, no device counts
             others = generator.sample(others, min(3 if everything else 1, len(others)))
         for other in others:

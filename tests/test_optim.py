@@ -199,7 +199,9 @@ class NumpyAdan:
             v = (1 - b2) * v + b2 * change
             n = (1 - b3) * n + b3 * (g + (1 - b2) * change) ** 2
             self.states[name] = m, v, n
-            m, v, n = [one / (1 - (1 - b) ** self.count) for one, b in ((m, b1), (v, b2), (n, b3))]
+            m, v, n = [
+                item / (1 - (1 - b) ** self.count) for item, b in ((m, b1), (v, b2), (n, b3))
+            ]
             eta = self.rate / (np.sqrt(n) + self.epsilon)
             moved = self.parameters[name] - eta * (m + (1 - b2) * v)
             self.parameters[name] = moved / (1 + self.rate * self.decay)
@@ -276,9 +278,9 @@ def test_50_steps_in_float64_are_those_of_the_paper(name):
     expected = dict(values)
     optimizer = other(expected)
     for x in inputs:
-        tensors = {key: torch.tensor(one, requires_grad=True) for key, one in expected.items()}
+        tensors = {key: torch.tensor(value, requires_grad=True) for key, value in expected.items()}
         loss_of(tensors, torch.tensor(x), torch).backward()
-        optimizer.step({key: one.grad.numpy() for key, one in tensors.items()})
+        optimizer.step({key: tensor.grad.numpy() for key, tensor in tensors.items()})
     assert_same(train(mine), expected)
 
 
@@ -446,13 +448,13 @@ def test_a_step_changes_nothing_that_others_hold(device, size):
     detached, exported = x.detach(), x.detach().inner()
     row, state = x.detach()[1:], optimizer.state_dict()
     held = [detached, exported, row, state["x.first_moment"], state["x.second_moment"][:2]]
-    arrays = [one.detach().numpy() for one in held]
-    values = [one.copy() for one in arrays]
+    arrays = [item.detach().numpy() for item in held]
+    values = [array.copy() for array in arrays]
     used = (x * x * x).sum()
     slope = 3.0 * values[1] ** 2
     optimizer.step((x * x).sum().backward())
-    for one, array, value in zip(held, arrays, values, strict=True):
-        np.testing.assert_array_equal(one.detach().numpy(), value)
+    for item, array, value in zip(held, arrays, values, strict=True):
+        np.testing.assert_array_equal(item.detach().numpy(), value)
         np.testing.assert_array_equal(array, value)
     assert (x.detach().numpy() != values[0]).all()
     (gradient,) = used.backward().values()
@@ -529,9 +531,9 @@ def test_a_state_that_is_saved_and_loaded_continues_to_the_bit(name):
     assert all(isinstance(value, (int, float, burn.Tensor)) for value in state.values())
     following = make(other, groups={"*.bias": {"learning_rate": 0.001}})
     following.load_state_dict(state)
-    for one, of in ((net, optimizer), (other, following)):
+    for item, of in ((net, optimizer), (other, following)):
         for _ in range(3):
-            of.step(loss_at(one, x).backward())
+            of.step(loss_at(item, x).backward())
     assert bits(net) == bits(other)
     assert bits(
         optimizer.state_dict()["first.weight." + optimizer._names_of(optimizer._slots[0])[0]]
@@ -545,8 +547,8 @@ def test_a_copy_of_a_module_with_its_optimizer_belongs_together(copied):
     optimizer.step(loss_at(net, x).backward())
     other, following = copied((net, optimizer))
     assert bits(other) == bits(net)
-    for one, of in ((net, optimizer), (other, following)):
-        of.step(loss_at(one, x).backward())
+    for item, of in ((net, optimizer), (other, following)):
+        of.step(loss_at(item, x).backward())
     assert bits(other) == bits(net)
     assert other.first.weight is not net.first.weight
     following.step(loss_at(other, x).backward())
@@ -599,7 +601,7 @@ def test_update_of_leaves_gives_leaves():
     state = optimizer.init(parameters)
     gradients = loss_of(parameters, x, burn).backward()
     new, state = optimizer.update(parameters, gradients, state)
-    assert all(one.is_require_grad for one in new.values())
+    assert all(item.is_require_grad for item in new.values())
     assert bits(new) != bits(parameters)
     loss_of(new, x, burn).backward()
 
@@ -650,7 +652,7 @@ def test_an_update_can_be_differentiated():
 def test_an_update_is_traced_with_the_number_of_the_step(name):
     optimizer = OPTIMIZERS[name](clip_norm=1.0)
     values, inputs = problem()
-    parameters = {name: burn.asarray(one, device=CPU) for name, one in values.items()}
+    parameters = {name: burn.asarray(value, device=CPU) for name, value in values.items()}
     inputs = [burn.asarray(x, device=CPU) for x in inputs[:6]]
 
     def train_step(parameters, state, x, step, rate):
@@ -702,8 +704,8 @@ def test_step_inside_of_a_trace_names_update():
 def test_groups_apply_in_order_and_the_mask_says_what_decays():
     values = {"a.weight": 1.0, "a.bias": 1.0, "b.weight": 1.0, "b.bias": 1.0}
     parameters = {
-        name: burn.full((1,), one, device=CPU.autodiff()).require_grad()
-        for name, one in values.items()
+        name: burn.full((1,), value, device=CPU.autodiff()).require_grad()
+        for name, value in values.items()
     }
     optimizer = optim.SGD(
         parameters,
@@ -950,9 +952,9 @@ def test_a_state_that_does_not_fit_changes_nothing():
         | {"x.first_moment": x, "x.second_moment": x},
         "not an object of type list": [state],
     }
-    for message, one in wrong.items():
+    for message, value in wrong.items():
         with pytest.raises((burn.ArgumentError, burn.OperandTypeError), match=message):
-            optimizer.load_state_dict(one)
+            optimizer.load_state_dict(value)
         assert tensors_of(optimizer) == before
     with pytest.raises(burn.ArgumentError, match=r"lacks x\.velocity"):
         optim.SGD({"x": x}, momentum=0.9).load_state_dict(state)
@@ -981,8 +983,8 @@ def test_moments_in_8_bits_are_near_those_of_floats():
     other = copy.deepcopy(net)
     exact, coded = optim.AdamW(net, 0.01), optim.AdamW8bit(other, 0.01, least_size=0)
     for _ in range(20):
-        for one, optimizer in ((net, exact), (other, coded)):
-            optimizer.step(loss_at(one, x).backward())
+        for item, optimizer in ((net, exact), (other, coded)):
+            optimizer.step(loss_at(item, x).backward())
     moved = 0.0
     for mine, theirs, first in zip(
         other.parameters(), net.parameters(), net_and_input()[0].parameters(), strict=True
@@ -1006,8 +1008,8 @@ def test_moments_in_8_bits_take_a_byte_an_element_where_there_are_many():
     scales = [
         value for name, value in state.items() if name.startswith("weight.") and "scal" in name
     ]
-    assert [(one.shape, one.dtype) for one in codes] == [((36, 256), burn.uint8)] * 2
-    assert [(one.shape, one.dtype) for one in scales] == [((36, 1), burn.float32)] * 2
+    assert [(code.shape, code.dtype) for code in codes] == [((36, 256), burn.uint8)] * 2
+    assert [(scale.shape, scale.dtype) for scale in scales] == [((36, 1), burn.float32)] * 2
     assert state["bias.first_codes"].shape == (0,)
     assert state["bias.first_scales"].shape == (90,)
     net.astype("float64")
@@ -1058,22 +1060,22 @@ def test_clipping_is_that_of_torch_and_keeps_the_gradients():
     generator = np.random.default_rng(1)
     shapes = SHAPES | {"large": (300, 300)}
     arrays = {name: generator.normal(size=shape) * 2 for name, shape in shapes.items()}
-    tensors = [torch.tensor(one, requires_grad=True) for one in arrays.values()]
-    for one in tensors:
-        one.grad = one.detach().clone()
+    tensors = [torch.tensor(array, requires_grad=True) for array in arrays.values()]
+    for item in tensors:
+        item.grad = item.detach().clone()
     for limit in (1.0, 1e6):
-        gradients = {name: burn.asarray(one, device=CPU) for name, one in arrays.items()}
+        gradients = {name: burn.asarray(array, device=CPU) for name, array in arrays.items()}
         clipped, norm = optim.clip_by_global_norm(gradients, limit)
-        for one, array in zip(tensors, arrays.values(), strict=True):
-            one.grad = torch.tensor(array)
+        for item, array in zip(tensors, arrays.values(), strict=True):
+            item.grad = torch.tensor(array)
         expected = torch.nn.utils.clip_grad_norm_(tensors, limit)
         assert norm.item() == pytest.approx(expected.item(), abs=1e-12)
-        for one, tensor in zip(clipped.values(), tensors, strict=True):
-            np.testing.assert_allclose(one.numpy(), tensor.grad.numpy(), rtol=0, atol=1e-12)
+        for item, tensor in zip(clipped.values(), tensors, strict=True):
+            np.testing.assert_allclose(item.numpy(), tensor.grad.numpy(), rtol=0, atol=1e-12)
         assert bits(gradients) == [array.tobytes() for array in arrays.values()]
     clipped = optim.clip_by_value(gradients, 0.5)
-    for one, array in zip(clipped.values(), arrays.values(), strict=True):
-        np.testing.assert_array_equal(one.numpy(), np.clip(array, -0.5, 0.5))
+    for item, array in zip(clipped.values(), arrays.values(), strict=True):
+        np.testing.assert_array_equal(item.numpy(), np.clip(array, -0.5, 0.5))
 
 
 def test_clipping_of_what_backward_returns():
@@ -1127,7 +1129,7 @@ def test_a_moving_average_is_that_of_the_formula():
     net, x = net_and_input()
     optimizer = optim.SGD(net, 0.1)
     average = optim.ExponentialMovingAverage(net, decay=lambda n: min(0.9, n / (n + 1)))
-    expected = [one.inner().numpy() for one in net.parameters()]
+    expected = [parameter.inner().numpy() for parameter in net.parameters()]
     for count in range(1, 4):
         optimizer.step(loss_at(net, x).backward())
         net.seen.assign(burn.asarray(float(count), device=CPU))
@@ -1205,9 +1207,11 @@ def test_averages_are_read_without_a_change_of_the_module(monkeypatch):
     gradients = loss_at(net, x).backward()
     with average.applied():
         inside = net.state_dict()
-    nodes = [one.primitive for one in net.parameters()]
+    nodes = [parameter.primitive for parameter in net.parameters()]
     found = average.averages()
-    assert all(one.primitive is node for one, node in zip(net.parameters(), nodes, strict=True))
+    assert all(
+        parameter.primitive is node for parameter, node in zip(net.parameters(), nodes, strict=True)
+    )
     assert list(found) == list(inside)
     assert bits(found) == bits(inside)
     assert found["second.weight"] is found["first.weight"]
@@ -1241,7 +1245,7 @@ def test_steps_on_applied_averages_are_an_error_and_the_own_values_are_kept(devi
 def trained_otherwise(device):
     """Values after clipping, Muon, averages, accumulation and LBFGS in float32."""
     values, inputs = problem(MATRICES)
-    values = {name: np.float32(one) for name, one in values.items()}
+    values = {name: np.float32(value) for name, value in values.items()}
     inputs = [burn.asarray(np.float32(x), device=device) for x in inputs[:3]]
     parameters = leaves_on(device, values)
     optimizer = optim.Muon(parameters, 0.02, dtype="float32", clip_value=0.1, clip_norm=0.2)

@@ -25,23 +25,23 @@ def trained(device, step, states, dtype="float64"):
     """Parameters after steps that all get other gradients."""
 
     def tensors(arrays):
-        return [burn.asarray(one, device=device).astype(dtype) for one in arrays]
+        return [burn.asarray(array, device=device).astype(dtype) for array in arrays]
 
     parameters = tensors(values(0))
-    kept = [[burn.zeros_like(one) for one in parameters] for _ in range(states)]
+    kept = [[burn.zeros_like(parameter) for parameter in parameters] for _ in range(states)]
     for number in range(1, STEPS + 1):
         parameters, *kept = step(number, parameters, tensors(values(number)), *kept)
-    return [one.numpy() for one in parameters]
+    return [parameter.numpy() for parameter in parameters]
 
 
 def trained_by_torch(make_optimizer):
-    parameters = [torch.tensor(one, requires_grad=True) for one in values(0)]
+    parameters = [torch.tensor(value, requires_grad=True) for value in values(0)]
     optimizer = make_optimizer(parameters, lr=RATE)
     for number in range(1, STEPS + 1):
         for parameter, gradient in zip(parameters, values(number), strict=True):
             parameter.grad = torch.tensor(gradient)
         optimizer.step()
-    return [one.detach().numpy() for one in parameters]
+    return [parameter.detach().numpy() for parameter in parameters]
 
 
 def made(optimizer, **options):
@@ -73,7 +73,7 @@ def rmsprop(*, centered=False, **options):
             learning_rate=RATE,
             **options,
         )
-        return [one for one in found if one is not None]
+        return [item for item in found if item is not None]
 
     return step
 
@@ -167,7 +167,7 @@ def adan_as_in_the_paper(proximal):
             m = (1 - b1) * m + b1 * g
             v = (1 - b2) * v + b2 * difference
             n = (1 - b3) * n + b3 * (g + (1 - b2) * difference) ** 2
-            unbiased = [one / (1 - (1 - b) ** number) for one, b in ((m, b1), (v, b2), (n, b3))]
+            unbiased = [item / (1 - (1 - b) ** number) for item, b in ((m, b1), (v, b2), (n, b3))]
             change = RATE * (unbiased[0] + (1 - b2) * unbiased[1])
             change = change / (np.sqrt(unbiased[2]) + epsilon)
             moved = (x - change) / (1 + RATE * decay)
@@ -234,8 +234,10 @@ def lists_of(device, count):
     """Lists of operands, of which the states are positive, in float32."""
     return [
         [
-            burn.asarray(one if index < 2 else np.abs(one) + 2.0, device=device).astype("float32")
-            for one in values(index)
+            burn.asarray(value if index < 2 else np.abs(value) + 2.0, device=device).astype(
+                "float32"
+            )
+            for value in values(index)
         ]
         for index in range(count)
     ]
@@ -250,7 +252,7 @@ def test_a_list_is_updated_as_its_parameters_one_by_one(name, device):
     lists = lists_of(device, count)
     together = function(*lists, learning_rate=RATE, **options)
     for index in range(len(SHAPES)):
-        alone = function(*[one[index] for one in lists], learning_rate=RATE, **options)
+        alone = function(*[operand[index] for operand in lists], learning_rate=RATE, **options)
         for outputs, expected in zip(together, alone, strict=True):
             assert isinstance(outputs, list)
             np.testing.assert_array_equal(outputs[index].numpy(), expected.numpy())
@@ -268,18 +270,20 @@ def test_a_program_of_a_step_gives_the_bits_of_the_call(device, name):
         return function(*lists, **(options | counts), learning_rate=rate)
 
     program = burn.ir.trace(step, lists, RuntimeNumber(RATE), RuntimeNumber(3))
-    assert [one.name for one in program.operations].count(name.replace("amsgrad", "adam")) == 1
+    assert [operation.name for operation in program.operations].count(
+        name.replace("amsgrad", "adam")
+    ) == 1
     for rate, number in ((RATE, 3), (0.3, 7)):
         found, expected = program(lists, rate, number), step(lists, rate, number)
         for mine, other in zip(found, expected, strict=True):
-            for one, two in zip(mine, other, strict=True):
-                assert one.numpy().tobytes() == two.numpy().tobytes()
+            for tensor, two in zip(mine, other, strict=True):
+                assert tensor.numpy().tobytes() == two.numpy().tobytes()
 
 
 def test_a_state_that_is_none_stays_none():
     x = [burn.ones(3, device="cpu"), burn.ones(2, device="cpu")]
     parameters, velocities = burn.optim.sgd_step(x, x, learning_rate=0.5)
-    assert [one.tolist() for one in parameters] == [[0.5] * 3, [0.5] * 2]
+    assert [parameter.tolist() for parameter in parameters] == [[0.5] * 3, [0.5] * 2]
     assert velocities is None
     moved, second, velocity, first = burn.optim.rmsprop_step(x[0], x[0], x[0], None, x[0])
     assert velocity is None
@@ -290,7 +294,7 @@ def test_gradients_go_through_a_step_of_a_list():
     device = burn.Device("cpu").autodiff()
     rate = burn.asarray(2.0, device=device).require_grad()
     x = [burn.ones(3, device=device), burn.ones((2, 2), device=device)]
-    moved, _ = burn.optim.sgd_step(x, [rate * one for one in x], learning_rate=0.5)
+    moved, _ = burn.optim.sgd_step(x, [rate * item for item in x], learning_rate=0.5)
     gradients = (burn.sum(moved[0]) + burn.sum(moved[1])).backward()
     assert rate.grad(gradients).item() == -0.5 * 7
 
@@ -350,8 +354,8 @@ def test_an_error_of_many_parameters_shows_a_few():
 @pytest.mark.parametrize("rate", [0.0, 1e-39, 1e-31])
 def test_a_step_of_the_smallest_learning_rate_changes_nothing(device, rate):
     parameters, gradients, zeros = (
-        [burn.asarray(one, device=device, dtype="float32")]
-        for one in ([2.0, 3.0], [0.0, 1.0], [0.0, 0.0])
+        [burn.asarray(item, device=device, dtype="float32")]
+        for item in ([2.0, 3.0], [0.0, 1.0], [0.0, 0.0])
     )
     found, *_ = burn.optim.adam_step(
         parameters, gradients, zeros, zeros, step=1, learning_rate=rate

@@ -103,7 +103,7 @@ def test_a_method_without_an_attribute_runs_while_that_has_its_default(device):
         ops.linear(x, weight, None, transposed=False),
         ops.linear(x, weight, None, transposed=True),
     ]
-    values = [backend.to_data(one).array.tolist() for one in found]
+    values = [backend.to_data(item).array.tolist() for item in found]
     assert values == [[[7.0, 2.0]], [[7.0, 2.0]], [[1.0, 5.0]]]
     assert backend.calls == ["linear"] * 2
 
@@ -184,7 +184,7 @@ def test_the_kit_says_that_outputs_which_are_lists_are_flat(returned, found):
 
 def test_the_kit_names_the_methods_that_are_left_out(device):
     checks = SUITES["contract"].checks(Subject(device.backend, device.id), [])
-    (check,) = [one for one in checks if "methods take the operands" in one.name]
+    (check,) = [check for check in checks if "methods take the operands" in check.name]
     result = check.run()
     assert result.status.value == "failed"
     assert "sgd_step does not take 'dampening'" in result.message

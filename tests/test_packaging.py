@@ -29,7 +29,7 @@ TRIED = ("core", "burn-cpu", "burn-opencl")
 def each(folders):
     """A test of each distribution."""
     later = {folder: () if folder.name in TRIED else pytest.mark.exhaustive for folder in folders}
-    parameters = [pytest.param(one, marks=marks, id=one.name) for one, marks in later.items()]
+    parameters = [pytest.param(name, marks=marks, id=name.name) for name, marks in later.items()]
     return pytest.mark.parametrize("folder", parameters)
 
 
@@ -75,7 +75,7 @@ def run(*command, cwd, **variables):
 def installed_requirements(wheels):
     """Distributions that the wheels need, and what those need; ours are not among them."""
     ours = {name_of(wheel) for wheel in wheels}
-    waiting = [one for wheel in wheels for one in metadata(wheel).get_all("Requires-Dist") or ()]
+    waiting = [item for wheel in wheels for item in metadata(wheel).get_all("Requires-Dist") or ()]
     found = {}
     while waiting:
         requirement = Requirement(waiting.pop())
@@ -99,7 +99,7 @@ def link(distribution, folder):
 
 def metadata(wheel):
     with zipfile.ZipFile(wheel) as archive:
-        (name,) = [one for one in archive.namelist() if one.endswith(".dist-info/METADATA")]
+        (name,) = [text for text in archive.namelist() if text.endswith(".dist-info/METADATA")]
         return email.message_from_bytes(archive.read(name))
 
 
@@ -185,7 +185,7 @@ def test_wheel_and_sdist_have_all_modules_the_licences_and_the_types_marker(buil
         assert names == sources(folder)
         assert [name for name in names if name.endswith("/py.typed")]
         for licence in LICENCES:
-            (name,) = [one for one in archive.namelist() if one.endswith(f"/licenses/{licence}")]
+            (name,) = [text for text in archive.namelist() if text.endswith(f"/licenses/{licence}")]
             assert archive.read(name) == (ROOT / licence).read_bytes()
     found = metadata(wheel)
     assert found["License-Expression"] == "MIT OR Apache-2.0"
@@ -198,11 +198,11 @@ def test_a_plugin_is_tied_to_the_minor_version_of_the_core(built, folder):
     core = Version(metadata(built[FOLDERS[0]][1])["Version"])
     plugin = metadata(built[folder][1])
     (requirement,) = [
-        one
-        for one in map(Requirement, plugin.get_all("Requires-Dist"))
-        if canonicalize_name(one.name) == "burn-core"
+        item
+        for item in map(Requirement, plugin.get_all("Requires-Dist"))
+        if canonicalize_name(item.name) == "burn-core"
     ]
-    bounds = {one.operator: one.version for one in requirement.specifier}
+    bounds = {item.operator: item.version for item in requirement.specifier}
     assert bounds == {
         ">=": f"{core.major}.{core.minor}",
         "<": f"{core.major}.{core.minor + 1}",
@@ -223,6 +223,6 @@ def test_a_model_is_trained_without_the_checkout(clean, tmp_path):
     assert after < before
     environment = clean.parent
     for package in ("burn", "burn_cpu"):
-        (file,) = [one for one in found["files"] if one.endswith(f"{package}/__init__.py")]
+        (file,) = [file for file in found["files"] if file.endswith(f"{package}/__init__.py")]
         assert Path(file).is_relative_to(environment)
     assert not [file for file in found["files"] if Path(file).is_relative_to(ROOT)]

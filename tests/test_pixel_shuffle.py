@@ -39,8 +39,10 @@ def test_shuffled_pixels_are_no_view(factor):
 def test_pixels_are_shuffled_in_traces_and_batches(factor):
     x = burn.asarray(np.arange(72.0).reshape(3, 4, 2, 3), device=CPU)
     expected = F.pixel_shuffle(x, factor).numpy()
-    assert np.array_equal(burn.vmap(lambda one: F.pixel_shuffle(one, factor))(x).numpy(), expected)
-    program = burn.ir.trace(lambda one: F.pixel_shuffle(one, factor), x)
+    assert np.array_equal(
+        burn.vmap(lambda item: F.pixel_shuffle(item, factor))(x).numpy(), expected
+    )
+    program = burn.ir.trace(lambda item: F.pixel_shuffle(item, factor), x)
     assert np.array_equal(program(x).numpy(), expected)
 
 

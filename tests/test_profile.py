@@ -40,8 +40,8 @@ def is_wrapper(one):
 def wrapped():
     """What reports to observers: ops and backends of tables, and plans of calls."""
     found = []
-    for table in [one for one in gc.get_objects() if issubclass(type(one), OpTable)]:
-        found += [(table, name) for name, one in vars(table).items() if is_wrapper(one)]
+    for table in [obj for obj in gc.get_objects() if issubclass(type(obj), OpTable)]:
+        found += [(table, name) for name, item in vars(table).items() if is_wrapper(item)]
         if type(vars(table).get("backend")).__module__ == observing.__name__:
             found.append((table, "backend"))
     for device in [*DEVICES, CPU.autodiff()]:
@@ -89,7 +89,7 @@ def test_plans_of_calls_with_numbers_attributes_and_several_outputs_are_seen():
     described = [event.describe() for event in profile.events]
     assert described[0] == "add(int64[3], 1)"
     assert "multiply(2.5, float32[3])" in described
-    assert any(one.startswith("sort(int64[3], axis=0, descending=True") for one in described)
+    assert any(text.startswith("sort(int64[3], axis=0, descending=True") for text in described)
     assert "concat([int64[3], int64[3]], axis=0)" in described
 
 
@@ -284,7 +284,7 @@ def test_a_router_sends_ops_and_waits_for_shapes():
     assert calls(profile.by_device()) == {"router/cpu:0": len(profile.events)}
     add = profile.events[1]
     assert [(part.name, part.device) for part in add.parts] == [("add", "cpu:0")]
-    (wait,) = [one for event in profile.events for one in event.walk() if one.kind == "wait"]
+    (wait,) = [node for event in profile.events for node in event.walk() if node.kind == "wait"]
     assert (wait.name, wait.device) == ("argwhere", "router/cpu:0")
     found = calls(profile.round_trips())
     assert (found["upload"], found["read"], found["wait"]) == (2, 2, 1)
@@ -499,22 +499,24 @@ def test_the_trace_has_nested_slices_in_a_track_for_each_thread_and_device(tmp_p
         thread.join()
         x @ x
     trace = json.loads(path.read_text(encoding="utf-8"))
-    slices = [one for one in trace["traceEvents"] if one["ph"] == "X"]
+    slices = [event for event in trace["traceEvents"] if event["ph"] == "X"]
     tracks = {
-        one["tid"]: one["args"]["name"]
-        for one in trace["traceEvents"]
-        if one["ph"] == "M" and one["name"] == "thread_name"
+        event["tid"]: event["args"]["name"]
+        for event in trace["traceEvents"]
+        if event["ph"] == "M" and event["name"] == "thread_name"
     }
     assert sorted(tracks.values()) == ["MainThread, cpu:0", "worker, cpu:0"]
     assert len(slices) == sum(1 for event in profile.events for _ in event.walk())
-    assert {tracks[one["tid"]] for one in slices if one["name"] == "exp"} == {"worker, cpu:0"}
-    for one in slices:
-        assert {type(one["ts"]), type(one["dur"])} == {float}
-        assert min(one["ts"], one["dur"]) >= 0
-    (matmul,) = [one for one in slices if one["name"] == "matmul"]
+    assert {tracks[bounds["tid"]] for bounds in slices if bounds["name"] == "exp"} == {
+        "worker, cpu:0"
+    }
+    for bounds in slices:
+        assert {type(bounds["ts"]), type(bounds["dur"])} == {float}
+        assert min(bounds["ts"], bounds["dur"]) >= 0
+    (matmul,) = [bounds for bounds in slices if bounds["name"] == "matmul"]
     assert matmul["args"]["call"] == "matmul(float32[4, 4], float32[4, 4])"
     assert (matmul["args"]["flops"], matmul["args"]["bytes"]) == (128, 192)
-    check_nesting([one for one in slices if tracks[one["tid"]].startswith("Main")])
+    check_nesting([bounds for bounds in slices if tracks[bounds["tid"]].startswith("Main")])
     profile.to_json(tmp_path / "again.json")
     assert (tmp_path / "again.json").read_bytes() == path.read_bytes()
 
@@ -522,8 +524,8 @@ def test_the_trace_has_nested_slices_in_a_track_for_each_thread_and_device(tmp_p
 def check_nesting(slices):
     """Slices of a track lie within each other or apart: viewers draw nothing else."""
     open_until = []
-    for one in sorted(slices, key=lambda one: (one["ts"], -one["dur"])):
-        begin, end = one["ts"], one["ts"] + one["dur"]
+    for bounds in sorted(slices, key=lambda bounds: (bounds["ts"], -bounds["dur"])):
+        begin, end = bounds["ts"], bounds["ts"] + bounds["dur"]
         while open_until and open_until[-1] <= begin:
             open_until.pop()
         assert not open_until or end <= open_until[-1] + 1e-3

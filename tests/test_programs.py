@@ -55,7 +55,7 @@ class Layer:
     name: str
 
 
-burn.tree.register(Layer, lambda one: ((one.weight,), one.name), lambda name, w: Layer(*w, name))
+burn.tree.register(Layer, lambda item: ((item.weight,), item.name), lambda name, w: Layer(*w, name))
 
 
 def test_containers_of_arguments_and_results():
@@ -144,8 +144,8 @@ def test_runtime_numbers(device):
     program = trace(step, x, g, {"step": RuntimeNumber(1), "rate": RuntimeNumber(0.5)})
     for number, rate in [(1, 0.5), (2, 0.25), (1000, 1), (np.int64(3), np.float32(0.5))]:
         options = {"step": number, "rate": rate}
-        for one, other in zip(program(x, g, options), step(x, g, options), strict=True):
-            assert one.numpy().tobytes() == other.numpy().tobytes()
+        for item, other in zip(program(x, g, options), step(x, g, options), strict=True):
+            assert item.numpy().tobytes() == other.numpy().tobytes()
     for options, message in [
         ({"step": 0, "rate": 0.5}, "adam_step"),
         ({"step": -1, "rate": 0.5}, "adam_step"),
@@ -164,15 +164,15 @@ def test_results_that_are_no_new_tensors():
     program = trace(lambda x: (x, x, w, x[:1], 5, None), x)
     y = tensor(5.0, 6.0)
     first, second, third, view, *rest = program(y)
-    assert [one.tolist() for one in (first, second, third, view)] == [
+    assert [tensor.tolist() for tensor in (first, second, third, view)] == [
         [5.0, 6.0],
         [5.0, 6.0],
         [1.0, 2.0],
         [5.0],
     ]
     assert rest == [5, None]
-    for one in (first, third, view):  # a write to a result changes that result alone
-        one[0] = 9.0
+    for item in (first, third, view):  # a write to a result changes that result alone
+        item[0] = 9.0
     assert (y.tolist(), w.tolist(), second.tolist()) == ([5.0, 6.0], [1.0, 2.0], [5.0, 6.0])
     constant = trace(lambda: burn.asarray([1.0, 2.0], device=CPU))
     for _ in range(2):
@@ -544,11 +544,11 @@ def test_leaves_from_outside_and_passed(device):
     x = tensor(3.0, 4.0)
     program = trace(f, x)
     assert (w.device, w.is_require_grad) == (device, True)
-    for one, other in zip(program(x), f(x), strict=True):
-        if isinstance(one, bool):
-            assert one == other
+    for item, other in zip(program(x), f(x), strict=True):
+        if isinstance(item, bool):
+            assert item == other
         else:
-            assert (one.device, one.tolist()) == (other.device, other.tolist())
+            assert (item.device, item.tolist()) == (other.device, other.tolist())
     assert not program(x)[0].is_tracked
     passed = trace(lambda w: (w * w).sum().backward()[w], w)
     assert passed(leaf(5.0, 6.0, device=device)).tolist() == [10.0, 12.0]
@@ -713,7 +713,7 @@ def test_a_program_that_is_read_back_takes_all_inputs_and_returns_all_outputs(de
     saved = Program.from_bytes(program.to_bytes())
     assert saved.to_bytes() == program.to_bytes()
     captured = program.calling.captured
-    before = [one.detach() for one in captured]
+    before = [tensor.detach() for tensor in captured]
     burn.Device(device).seed(1)
     expected = program(x, 0.25)
     new = total.tolist()
@@ -786,12 +786,15 @@ def test_a_leaf_that_is_passed_twice_has_one_gradient():
     k, w = leaf(1.0, 1.0), leaf(2.0, 3.0)
     program = trace(f, {"in": w, "out": w})
     for tied in (w, leaf(5.0, 7.0)):
-        expected = [one.tolist() for one in f({"in": tied, "out": tied})]
-        assert [one.tolist() for one in program({"in": tied, "out": tied})] == expected
+        expected = [tensor.tolist() for tensor in f({"in": tied, "out": tied})]
+        assert [tensor.tolist() for tensor in program({"in": tied, "out": tied})] == expected
     with pytest.raises(burn.ArgumentError, match=r"\['out'\] was the same leaf as .*\['in'\]"):
         program({"in": w, "out": leaf(2.0, 3.0)})
     apart = trace(f, {"in": w, "out": leaf(2.0, 3.0)})
-    assert [one.tolist() for one in apart({"in": w, "out": leaf(1.0, 1.0)})] == [[1, 1], [2, 3]]
+    assert [tensor.tolist() for tensor in apart({"in": w, "out": leaf(1.0, 1.0)})] == [
+        [1, 1],
+        [2, 3],
+    ]
 
 
 def test_a_leaf_that_is_passed_and_closed_over_has_one_gradient():
@@ -834,8 +837,8 @@ def test_a_program_is_pickled_and_copied(is_called):
         copy.copy(program),
     )
     w += 10.0
-    assert [one(x)["y"].tolist() for one in (sent, deep)] == [[4.0, 8.0]] * 2
-    assert [one(x)["y"].tolist() for one in (same, program)] == [[34.0, 48.0]] * 2
+    assert [function(x)["y"].tolist() for function in (sent, deep)] == [[4.0, 8.0]] * 2
+    assert [function(x)["y"].tolist() for function in (same, program)] == [[34.0, 48.0]] * 2
     both, module = copy.deepcopy((program, w))
     module *= 0.0
     assert both(x)["y"].tolist() == [1.0, 0.0]
@@ -932,10 +935,10 @@ def test_a_backend_that_does_not_count_variables_writes_nothing_in_place(monkeyp
         return burn.apply_op("slice_assign", same, 9.0, slices=((0, 1, 1),)), made
 
     x = tensor(0.0, 0.0)
-    expected = [one.tolist() for one in f(x)]
+    expected = [tensor.tolist() for tensor in f(x)]
     backend = type(burn.Device("cpu").ops.backend)
     monkeypatch.setattr(backend, "can_write", lambda *_: True)
-    assert [one.tolist() for one in trace(f, x)(x)] == expected
+    assert [tensor.tolist() for tensor in trace(f, x)(x)] == expected
 
 
 def test_a_write_to_a_tensor_that_is_made_inside_copies_nothing(monkeypatch):
@@ -948,7 +951,7 @@ def test_a_write_to_a_tensor_that_is_made_inside_copies_nothing(monkeypatch):
 
     rows = burn.asarray([[1.0] * 4, [2.0] * 4, [3.0] * 4], device="cpu")
     program = trace(fill, rows)
-    expected = [one.tolist() for one in fill(rows)]
+    expected = [tensor.tolist() for tensor in fill(rows)]
     backend = burn.Device("cpu").ops.backend
     writes = []
     write = type(backend).write_slice
@@ -958,7 +961,7 @@ def test_a_write_to_a_tensor_that_is_made_inside_copies_nothing(monkeypatch):
         write(self, x, value, slices=slices)
 
     monkeypatch.setattr(type(backend), "write_slice", counted)
-    assert [one.tolist() for one in program(rows)] == expected
+    assert [tensor.tolist() for tensor in program(rows)] == expected
     assert writes
     rows[0] = 9.0
     kept = rows.tolist()

@@ -51,5 +51,5 @@ def test_public_functions_conform_on_other_devices(name, namespace, everything):
         return
     composed = [function for function in members if FUNCTIONS[function].reference is not None]
     check_suites(subject, composed, ["functions"], everything)
-    share = [one for one in members if zlib.crc32(f"{name} {one}".encode()) % 8 == 0]
+    share = [member for member in members if zlib.crc32(f"{name} {member}".encode()) % 8 == 0]
     check_suites(subject, share, ["wrong_calls"], everything)

@@ -29,8 +29,8 @@ def same(actual, expected):
 
 def same_gradients(ours, theirs, *arrays):
     """Both functions give the same for the arrays, and the same gradients."""
-    leaves = [burn.asarray(one, device=AUTODIFF).require_grad() for one in arrays]
-    others = [torch.tensor(one, requires_grad=True) for one in arrays]
+    leaves = [burn.asarray(array, device=AUTODIFF).require_grad() for array in arrays]
+    others = [torch.tensor(array, requires_grad=True) for array in arrays]
     result, expected = ours(*leaves), theirs(*others)
     same(result.detach(), expected.detach().numpy())
     weights = RANDOM.normal(size=expected.shape)

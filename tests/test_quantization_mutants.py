@@ -204,4 +204,4 @@ def test_a_device_with_the_required_ops_alone_passes(kind):
         subject = Subject.of(Device(f"mock/{kind}"))
         results = [check.run() for check in checks_of(subject, selection)]
     assert results
-    assert not [str(one) for one in results if one.status is not Status.PASSED]
+    assert not [str(result) for result in results if result.status is not Status.PASSED]

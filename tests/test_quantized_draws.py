@@ -205,8 +205,8 @@ def test_large_weights_are_quantized_and_multiplied(subject):
         shape = LARGE_SHAPES[rng.integers(len(LARGE_SHAPES))]
         scheme = scheme.fitting(shape)
         if not is_stored(subject, scheme) or any(
-            one > 1 and whole % one
-            for one, whole in zip(lengths, shape[-len(lengths) :], strict=False)
+            length > 1 and whole % length
+            for length, whole in zip(lengths, shape[-len(lengths) :], strict=False)
         ):
             continue
         dtype = drawn_dtype(rng, subject)

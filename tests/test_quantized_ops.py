@@ -924,7 +924,7 @@ LISTS = [
         lambda x: burn.chunk(x, 4),
         [SIX[0:2], SIX[2:4], SIX[4:6], [6.0]],
     ),
-    ("chunk into one each", SIX, lambda x: burn.chunk(x, 7), [[one] for one in SIX]),
+    ("chunk into one each", SIX, lambda x: burn.chunk(x, 7), [[item] for item in SIX]),
     ("chunk columns", [SIX], lambda x: burn.chunk(x, 2, axis=1), [[SIX[:3]], [SIX[3:]]]),
     ("unstack", COUNT, burn.unstack, COUNT),
 ]
@@ -984,7 +984,7 @@ on_devices = pytest.mark.parametrize("device", list(devices()))
 
 
 def named(rows):
-    return pytest.mark.parametrize("one", rows, ids=[one[0] for one in rows])
+    return pytest.mark.parametrize("one", rows, ids=[row[0] for row in rows])
 
 
 def quantized(values, device, scheme=INT8):

@@ -32,7 +32,7 @@ from test_router import routed
 
 CPU = burn.Device("cpu")
 AUTODIFF = CPU.autodiff()
-DEVICES = [one.name for one in burn.Device.enumerate() if one.name not in EXAMPLES]
+DEVICES = [device.name for device in burn.Device.enumerate() if device.name not in EXAMPLES]
 DEVICES += ["router/cpu:0"]
 
 SCHEMES = {
@@ -64,7 +64,7 @@ def floats(*shape, seed=0, device=CPU):
 
 def bits(q):
     """The dtype, codes and scales of a quantized tensor."""
-    return q.dtype, q.shape, [one.array.tobytes() for one in q.data().parts]
+    return q.dtype, q.shape, [part.array.tobytes() for part in q.data().parts]
 
 
 def linear(x, weight):
@@ -93,13 +93,19 @@ def test_compiled_functions_and_programs_take_and_return_quantized_tensors(devic
     compiled, program = burn.compile(function), burn.ir.trace(function, x, w, q)
     for call in (compiled, compiled, program):
         found, others = call(x, w, q)
-        assert [bits(one) for one in others] == [bits(one) for one in quantized]
+        assert [bits(other) for other in others] == [bits(item) for item in quantized]
         assert all(close(found[key], expected[key]) for key in expected)
     assert compiled.programs == 1
     for graph in (compiled.graph, program):
-        tensors = [*graph.inputs, *graph.outputs, *[one.tensor for one in graph.constants]]
-        tensors += [output for one in graph.operations for output in getattr(one, "outputs", ())]
-        assert not any(isinstance(one.dtype, QDType) for one in tensors)
+        tensors = [
+            *graph.inputs,
+            *graph.outputs,
+            *[constant.tensor for constant in graph.constants],
+        ]
+        tensors += [
+            output for operation in graph.operations for output in getattr(operation, "outputs", ())
+        ]
+        assert not any(isinstance(tensor.dtype, QDType) for tensor in tensors)
 
 
 @each_scheme
@@ -247,7 +253,7 @@ def test_programs_with_schemes_go_through_text_and_bytes():
     program = burn.ir.trace(lambda x, q: linear(x.quantize_dynamic(), q), x, q)
     text = program.to_text()
     assert f"scheme='{BLOCKS}'" in text or f"b_scheme='{BLOCKS}'" in text
-    parts = [burn.asarray(one.array, device="cpu") for one in q.data().parts]
+    parts = [burn.asarray(part.array, device="cpu") for part in q.data().parts]
     for saved in (Program.from_text(text), Program.from_bytes(program.to_bytes())):
         assert saved.to_text() == text
         assert close(saved(x, *parts)[0], program(x, q))
@@ -468,17 +474,19 @@ def test_vmap_maps_over_a_quantized_tensor_whose_blocks_it_leaves_whole(scheme, 
     q = floats(4, 8, 32).quantize_dynamic(scheme)
     if scheme.level.block and scheme.blocks(q.shape)[axis] > 1:
         with pytest.raises(burn.ShapeError, match=f"examples along axis {axis} .* share scales"):
-            burn.vmap(lambda one: one, in_axes=axis)(q)
+            burn.vmap(lambda item: item, in_axes=axis)(q)
         return
     numbers = q.dequantize()
     examples = [q[(slice(None),) * axis + (number,)] for number in range(q.shape[axis])]
     found = []
-    mapped = burn.vmap(lambda one: found.append(one.dtype) or one.dequantize() * 2.0, in_axes=axis)
+    mapped = burn.vmap(
+        lambda tensor: found.append(tensor.dtype) or tensor.dequantize() * 2.0, in_axes=axis
+    )
     assert close(mapped(q), burn.moveaxis(numbers, axis, 0) * 2.0)
     assert not mapped.fallbacks
     assert found[0].scheme.level == examples[0].dtype.scheme.level
     for out in range(3):
-        back = burn.vmap(lambda one: one, in_axes=axis, out_axes=out)(q)
+        back = burn.vmap(lambda item: item, in_axes=axis, out_axes=out)(q)
         assert back.dtype.kind == q.dtype.kind
         assert back.dequantize().tolist() == burn.moveaxis(numbers, axis, out).tolist()
 
@@ -488,7 +496,7 @@ def test_vmap_quantizes_each_example_with_scales_of_its_own(scheme):
     x = floats(4, 8, 32) * burn.asarray([1.0, 10.0, 0.1, 0.0], device="cpu").reshape((4, 1, 1))
     expected = [x[number].quantize_dynamic(scheme) for number in range(4)]
     mapped = burn.vmap(lambda x: x.quantize_dynamic(scheme).dequantize())
-    assert mapped(x).tolist() == [one.dequantize().tolist() for one in expected]
+    assert mapped(x).tolist() == [item.dequantize().tolist() for item in expected]
     assert not mapped.fallbacks
     quantize = burn.vmap(lambda x: x.quantize_dynamic(scheme))
     if scheme.level.is_global:
@@ -498,7 +506,7 @@ def test_vmap_quantizes_each_example_with_scales_of_its_own(scheme):
     for function in (quantize, burn.compile(quantize)):
         found = function(x)
         assert found.dtype.kind == expected[0].dtype.kind
-        assert found.dequantize().tolist() == [one.dequantize().tolist() for one in expected]
+        assert found.dequantize().tolist() == [item.dequantize().tolist() for item in expected]
     assert quantize(x[:0]).shape == (0, 8, 32)
 
 
@@ -539,16 +547,16 @@ def test_vmap_within_vmap_and_gradients_of_examples():
 def test_an_example_has_no_one_value():
     q = floats(4, 8, 32).quantize_dynamic(BLOCKS)
     for read in (
-        lambda one: one.data(),
-        lambda one: one.numpy(),
-        lambda one: one.inner(),
-        lambda one: pickle.dumps(one),
-        lambda one: bool(one.sum()),
+        lambda item: item.data(),
+        lambda tensor: tensor.numpy(),
+        lambda item: item.inner(),
+        lambda item: pickle.dumps(item),
+        lambda item: bool(item.sum()),
     ):
         with pytest.raises(BurnError, match="a value for each example"):
             burn.vmap(read)(q)
     shown = []
-    burn.vmap(lambda one: shown.append(repr(one)) or one)(q)
+    burn.vmap(lambda item: shown.append(repr(item)) or item)(q)
     assert "batch=(4,)" in shown[0]
     assert f"dtype={BLOCKS}" in shown[0]
 
@@ -565,7 +573,9 @@ def test_copies_and_pickles_have_the_same_bits(scheme):
     copied = copy.deepcopy(tree)
     assert bits(copied["weights"][0]) == bits(q)
     assert copied["weights"][0] is not q
-    mapped = burn.tree.map(lambda one: one.dequantize() if one is not tree["name"] else one, tree)
+    mapped = burn.tree.map(
+        lambda part: part.dequantize() if part is not tree["name"] else part, tree
+    )
     assert close(mapped["weights"][1]["other"], q.dequantize().T)
     assert burn.tree.leaves(tree)[0] is q
     assert pickle.loads(pickle.dumps(q.dtype)) is q.dtype
@@ -585,10 +595,10 @@ def test_threads_use_one_quantized_weight():
             results.append(np.allclose(found.tolist(), expected, rtol=1e-5, atol=1e-5))
 
     threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(60)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
     assert len(results) == 80
     assert all(results)
 
@@ -764,7 +774,7 @@ def test_examples_go_through_rules_of_the_user_checkpoints_and_other_devices(sch
     again = burn.vmap(burn.grad(lambda x, q: 3.0 * burn.checkpoint(linear)(x, q).sum()))
     for function in (each, whole, again, burn.compile(each)):
         assert close(function(x, q), expected)
-    moved = burn.vmap(lambda one: one.to_device("torch/cpu").dequantize())(q)
+    moved = burn.vmap(lambda item: item.to_device("torch/cpu").dequantize())(q)
     assert moved.tolist() == q.dequantize().tolist()
 
 

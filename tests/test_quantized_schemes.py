@@ -350,13 +350,13 @@ def test_gradients_pass_a_restored_weight_by(device):
     b = [[1.0, 0.5, -0.5, 0.25], [-0.25, 1.5, 0.75, -1.0]]
     found = []
     for base in w, tensor(w.numpy(), tracked):
-        leaves = [tensor(one, tracked).require_grad() for one in (ROWS, a, b)]
+        leaves = [tensor(item, tracked).require_grad() for item in (ROWS, a, b)]
         x, left, right = leaves
         gradients = burn.sum(x @ (base + left @ right)).backward()
         found.append([leaf.grad(gradients).numpy() for leaf in leaves])
         assert base.grad(gradients) is None
-    for one, other in zip(*found, strict=True):
-        assert_close(one, other)
+    for item, other in zip(*found, strict=True):
+        assert_close(item, other)
 
 
 @on_devices

@@ -24,7 +24,7 @@ SCHEMES = [
     QuantScheme(),
 ]
 
-DEVICES = [one for one in burn.Device.enumerate() if one.dtype_usage(burn.float16)]
+DEVICES = [device for device in burn.Device.enumerate() if device.dtype_usage(burn.float16)]
 
 
 def saved(state, path):

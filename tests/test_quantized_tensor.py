@@ -46,7 +46,7 @@ SCHEMES = {
 }
 
 CALLS = {
-    **{name: [(FUNCTIONS[name], *one) for one in calls_of(name)] for name in TRIED},
+    **{name: [(FUNCTIONS[name], *call) for call in calls_of(name)] for name in TRIED},
     **{name: [(function, *arguments)] for name, (function, arguments) in OF_TENSORS.items()},
 }
 
@@ -113,9 +113,9 @@ def check_alike(found, expected):
 def calls_with(name, kind, device=CPU):
     """From a change of the quantized operands to results: of each call, and choice of operands."""
     return [
-        functools.partial(results, device, *one, chosen, SCHEMES[kind])
-        for one in CALLS[name]
-        for chosen in choices(*one[1:])
+        functools.partial(results, device, *item, chosen, SCHEMES[kind])
+        for item in CALLS[name]
+        for chosen in choices(*item[1:])
     ]
 
 
@@ -128,7 +128,7 @@ def is_refused(error, name, kind):
 
 
 LATER = pytest.mark.exhaustive
-OTHERS = [one for one in burn.Device.enumerate() if one != CPU]
+OTHERS = [device for device in burn.Device.enumerate() if device != CPU]
 KINDS = [
     *[("words", CPU), ("two levels", CPU)],
     *[pytest.param(kind, CPU, marks=LATER) for kind in ("one scale", "blocks")],
@@ -167,7 +167,7 @@ def test_a_public_function_gives_tensors_of_its_shapes_where_they_are_quantized_
         except BurnError as error:
             assert is_refused(error, name, kind), f"{name}: {error}"
             continue
-        assert [one.shape for one in found] == [one.shape for one in expected]
+        assert [tensor.shape for tensor in found] == [tensor.shape for tensor in expected]
 
 
 # Schemes.
@@ -237,7 +237,7 @@ def test_another_text_is_no_scheme(text):
 def test_a_scheme_has_one_dtype():
     dtype = QDType(QuantScheme())
     with ThreadPoolExecutor(4) as pool:
-        made = list(pool.map(lambda _: [QDType(one) for one in SOME_SCHEMES], range(8)))
+        made = list(pool.map(lambda _: [QDType(item) for item in SOME_SCHEMES], range(8)))
     assert all(first is other for row in made for first, other in zip(made[0], row, strict=True))
     assert pickle.loads(pickle.dumps(dtype)) is dtype
     assert copy.deepcopy(dtype) is dtype
@@ -257,7 +257,7 @@ def test_a_quantized_dtype_takes_no_part_in_promotion():
     assert burn.can_cast(dtype, dtype)
     assert not burn.can_cast(dtype, burn.float32)
     assert not burn.can_cast(burn.int8, dtype)
-    for call in (burn.finfo, burn.iinfo, lambda one: burn.result_type(one, burn.float32)):
+    for call in (burn.finfo, burn.iinfo, lambda item: burn.result_type(item, burn.float32)):
         with pytest.raises(DTypeError, match="q8f"):
             call(dtype)
 
@@ -380,7 +380,7 @@ def test_one_element_of_a_tensor_in_blocks_keeps_its_bits():
         q = X.quantize_dynamic(scheme)
         numbers = q.tolist()[0]
         assert [q[0, index].item() for index in range(4)] == numbers
-        assert [float(one) for one in q[0]] == numbers
+        assert [float(item) for item in q[0]] == numbers
         assert f"{q[0, 1]:.1f}" == "-2.0"
         assert f"dtype={q.dtype}" in repr(q)
 

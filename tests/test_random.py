@@ -108,7 +108,7 @@ def test_truncated_normal_numbers_are_the_quantiles_of_uniform_ones(mean, std, l
     assert (numbers >= kind(low)).all()
     assert (numbers <= kind(high)).all()
     # A uniform number for each: their order is kept, and their distribution.
-    start, stop = [math.erf((one - mean) / std / math.sqrt(2.0)) for one in (low, high)]
+    start, stop = [math.erf((item - mean) / std / math.sqrt(2.0)) for item in (low, high)]
     largest = 1.0 - 2.0 ** (-24 if dtype == "float32" else -53)
     CPU.seed(0)
     uniform = random.uniform(
@@ -125,7 +125,7 @@ def test_truncated_normal_numbers_are_the_quantiles_of_uniform_ones(mean, std, l
 def test_truncated_normal_numbers_have_the_moments_of_the_truncated_distribution():
     numbers = truncated(200_000, low=-1.0, high=2.0, dtype="float64").numpy()
     # With the density d at the bounds and the probability z between them: (d(low) - d(high)) / z.
-    below, above = [math.exp(-(one**2) / 2) / math.sqrt(2 * math.pi) for one in (-1.0, 2.0)]
+    below, above = [math.exp(-(number**2) / 2) / math.sqrt(2 * math.pi) for number in (-1.0, 2.0)]
     between = (math.erf(2.0 / math.sqrt(2.0)) + math.erf(1.0 / math.sqrt(2.0))) / 2
     mean = (below - above) / between
     variance = 1 + (-below - 2 * above) / between - mean**2

@@ -399,7 +399,7 @@ def test_of_two_versions_of_one_plugin_the_first_on_the_path_counts(folder, tmp_
     source.write_text(source.read_text().replace("Fake_Twice", "fake_twice"), encoding="utf-8")
     monkeypatch.syspath_prepend(newer.path)
     registry = Registry()
-    (plugin,) = [one for one in registry.plugins if one.name == "fake_twice"]
+    (plugin,) = [plugin for plugin in registry.plugins if plugin.name == "fake_twice"]
     assert plugin.version == "2.0"
     entry = registry.entry("fake_twice")
     assert entry.state is State.READY
@@ -427,7 +427,7 @@ def test_two_distributions_that_claim_one_name_are_both_named(folder):
 def test_an_entry_point_whose_name_is_no_identifier_is_skipped(folder, caplog, name, reason):
     folder.install("fake-named", "", entry_points=f"[burn]\n{name} = fake_named\n")
     registry = Registry()
-    (plugin,) = [one for one in registry.plugins if one.name == name]
+    (plugin,) = [plugin for plugin in registry.plugins if plugin.name == name]
     assert reason in str(plugin.error)
     assert plugin.distribution == "fake-named"
     assert "fake_named" not in sys.modules
@@ -442,7 +442,7 @@ def test_an_entry_point_whose_name_is_no_identifier_is_skipped(folder, caplog, n
 def test_an_entry_point_that_names_nothing_is_one_broken_plugin(folder, entry_points):
     folder.install("fake-odd", "", entry_points=entry_points)
     registry = Registry()
-    (plugin,) = [one for one in registry.plugins if one.name == "fake"]
+    (plugin,) = [plugin for plugin in registry.plugins if plugin.name == "fake"]
     assert plugin.error is not None
     assert_the_others_are_unharmed(registry)
 
@@ -528,9 +528,9 @@ def test_in_an_inventory_each_broken_plugin_is_one_line_and_every_device_is_ther
     }
     assert after.default is before.default
     known = {failure.plugin.distribution for failure in before.failures}
-    broken = [one for one in after.failures if one.plugin.distribution not in known]
-    assert all("\n" not in one.reason for one in broken)
-    assert sorted(one.plugin.distribution for one in broken) == sorted(
+    broken = [failure for failure in after.failures if failure.plugin.distribution not in known]
+    assert all("\n" not in item.reason for item in broken)
+    assert sorted(item.plugin.distribution for item in broken) == sorted(
         [
             *(f"fake-{stage}" for stage in STAGES if stage != "load"),
             *(f"fake-exit-{stage}" for stage in STAGES if stage != "load"),

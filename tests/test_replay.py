@@ -37,7 +37,7 @@ class Device:
 
     def apply(self, function, *operands, out=None):
         made = Memory(np.full(operands[0].values.shape, np.nan)) if out is None else out
-        target, values = made.values, [one.values for one in operands]  # addresses alone
+        target, values = made.values, [operand.values for operand in operands]  # addresses alone
 
         def launch():
             target[...] = function(*values)
@@ -63,7 +63,7 @@ class Device:
         self.last_stream = self.stream
 
     def keys(self, primitives):
-        return [one.values.ctypes.data for one in primitives]
+        return [primitive.values.ctypes.data for primitive in primitives]
 
     def size(self, x):
         return x.values.nbytes
@@ -96,8 +96,8 @@ class Device:
 
         def launch():
             self.launches += 1
-            for one in recorded:
-                one()
+            for function in recorded:
+                function()
 
         return launch, outputs
 
@@ -167,8 +167,8 @@ def test_an_input_that_moves_late_is_copied_from_then_on(device):
 def test_inputs_that_move_one_after_the_other_are_captured_a_bounded_number_of_times(device):
     def run(*inputs):
         total = inputs[0]
-        for one in inputs[1:]:
-            total = device.add(total, one)
+        for source in inputs[1:]:
+            total = device.add(total, source)
         return (total,)
 
     replayed = Replay(run, device, range(40), (), 39)
@@ -176,7 +176,7 @@ def test_inputs_that_move_one_after_the_other_are_captured_a_bounded_number_of_t
     for number in range(40):
         inputs[number] = Memory([2.0 * number])
         for _ in range(2):
-            expected = sum([one.values[0] for one in inputs])
+            expected = sum([source.values[0] for source in inputs])
             assert replayed(*inputs)[0].values == expected
     assert device.captures <= replay._MAX_CHANGES + 2
 
@@ -199,7 +199,7 @@ def test_a_small_output_keeps_its_values(device):
     for number in range(5):
         x.values[...] = number
         kept.append(replayed(x, y)[0])
-    assert [one.values[0] for one in kept] == [2.0, 3.0, 4.0, 5.0, 6.0]
+    assert [item.values[0] for item in kept] == [2.0, 3.0, 4.0, 5.0, 6.0]
     assert device.captures == 1
 
 
@@ -209,7 +209,7 @@ def test_a_large_output_keeps_its_values_as_long_as_anything_refers_to_it(device
     for number in range(6):
         x.values[...] = number
         kept.append(replayed(x, y))
-    assert [one.values[0] for one, _ in kept] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    assert [item.values[0] for item, _ in kept] == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
     assert device.captures == 2
     assert device.launches == 2  # and the rest ran as they are
 
@@ -277,7 +277,7 @@ def test_a_donated_input_that_moves_is_written_back(device):
         assert total.values == x.values + 1.0
     assert device.captures == 1
     assert device.copies == 2 * device.launches
-    assert [one.values[0] for one in kept] == [10.0 * number + 4.0 for number in range(6)]
+    assert [item.values[0] for item in kept] == [10.0 * number + 4.0 for number in range(6)]
     assert y.values == 1.0
 
 
@@ -342,8 +342,8 @@ def test_calls_in_any_order_return_what_the_function_returns(device):
             assert np.array_equal(x.values, expected[0].values)
             while len(kept) > chooser.randrange(1, 4):
                 kept.pop(0)
-            for one, values in kept:
-                assert np.array_equal(one.values, values)
+            for item, values in kept:
+                assert np.array_equal(item.values, values)
     assert device.launches > 100
 
 
@@ -356,6 +356,6 @@ def test_many_calls_keep_no_memory(device):
             device.pending = [1.0]
             replayed(x, Memory(np.ones(LARGE)), 1.0)
         gc.collect()
-        return sum([type(one) is Memory for one in gc.get_objects()])
+        return sum([type(obj) is Memory for obj in gc.get_objects()])
 
     assert some(20) == some(500)

@@ -161,8 +161,8 @@ def train(device, steps=3):
 def assert_near(found, expected):
     (weights, losses), (other_weights, other_losses) = found, expected
     np.testing.assert_allclose(losses, other_losses, rtol=1e-5)
-    for one, other in zip(weights, other_weights, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+    for item, other in zip(weights, other_weights, strict=True):
+        np.testing.assert_allclose(item, other, rtol=1e-5, atol=1e-6)
 
 
 # Devices.
@@ -214,7 +214,7 @@ def test_a_router_is_found_by_its_name_alone():
     burn.Device("router/cpu")
     assert "router" not in registry.entries
     assert "router" not in registry.probe()
-    assert not [one for one in burn.Device.enumerate() if one.backend_name == "router"]
+    assert not [device for device in burn.Device.enumerate() if device.backend_name == "router"]
     assert burn.Device.default().backend_name != "router"
 
 
@@ -234,8 +234,8 @@ def test_a_routed_device_has_a_number_and_what_is_known_of_the_hardware():
     assert (device.type, device.index) == ("cpu", 0)
     assert device.info.hardware == inner.info.hardware
     assert device.info.memory == inner.info.memory
-    assert [device.dtype_usage(one) for one in burn.DType.members()] == [
-        inner.dtype_usage(one) for one in burn.DType.members()
+    assert [device.dtype_usage(dtype) for dtype in burn.DType.members()] == [
+        inner.dtype_usage(dtype) for dtype in burn.DType.members()
     ]
 
 
@@ -315,7 +315,7 @@ def test_a_wrong_call_raises_at_once_and_registers_nothing(listing):
     ):
         with pytest.raises(burn.BurnError):
             wrong()
-    assert [one.name for one in listing] == ["full"]
+    assert [item.name for item in listing] == ["full"]
 
 
 def test_a_signature_knows_one_from_true():
@@ -362,7 +362,7 @@ def test_a_backend_that_is_registered_again_is_the_one_that_computes():
             kept.append(burn.ones(50, device=device))
             if memory is None:
                 assert (burn.ones(500, device=device) + 1).shape == (500,)
-    assert [one.tolist() for one in kept] == [[1.0] * 50] * 2
+    assert [tensor.tolist() for tensor in kept] == [[1.0] * 50] * 2
     with pytest.raises(burn.DeviceUnavailableError, match="no backend 'mock'"):
         burn.Device("router/mock")
 
@@ -398,7 +398,7 @@ def test_a_shape_that_depends_on_data_takes_one_round_trip(listing):
     assert found.tolist() == [0, 2, 3]
     listing.clear()
     values, indices, inverse, counts = burn.unique_all(x)
-    assert [one for one in listing if isinstance(one, tuple) and one[0] == "shapes"] == [
+    assert [item for item in listing if isinstance(item, tuple) and item[0] == "shapes"] == [
         ("shapes", 2)
     ]
     assert values.tolist() == [0, 3, 5]
@@ -417,7 +417,7 @@ def test_an_observer_sees_the_wait_for_a_shape():
     finally:
         observing.stop(observer)
     waits = [part for event in events for part in event.walk() if part.kind == "wait"]
-    assert [(one.name, one.device) for one in waits] == [("argwhere", "router/cpu:0")]
+    assert [(wait.name, wait.device) for wait in waits] == [("argwhere", "router/cpu:0")]
     assert [event.name for event in events if event.device == "router/cpu:0"][-1] == "add"
 
 
@@ -526,7 +526,7 @@ def test_a_router_of_a_router_gives_the_same_bits():
 
 def test_middleware_sees_each_operation_and_changes_nothing(listing):
     found = train("listing", 1)
-    names = [one.name for one in listing if not isinstance(one, tuple) or len(one) == 5]
+    names = [item.name for item in listing if not isinstance(item, tuple) or len(item) == 5]
     assert {"linear", "gelu", "layer_norm", "adam_step"} <= set(names) | {"linear"}
     assert names.count("adam_step") == 4
     assert_near(found, train("cpu", 1))
@@ -559,7 +559,7 @@ def test_threads_share_a_router():
     for thread in threads:
         thread.join(60)
     assert len(found) == 240
-    assert all(one == expected for one in found)
+    assert all(item == expected for item in found)
 
 
 FORK = """
@@ -653,14 +653,14 @@ def test_branches_and_loops_run_in_a_second_process_without_an_answer(pipe):
 
     w, xs = burn.asarray([0.5, 0.25]), burn.asarray([[1.0, 2.0], [-1.0, 0.5], [0.5, 0.5]])
     program = burn.ir.trace(gradients, w, xs)
-    expected = [one.tolist() for one in program(w, xs)]
-    remote = [one.to_device("pipe") for one in (w, xs)]
+    expected = [tensor.tolist() for tensor in program(w, xs)]
+    remote = [item.to_device("pipe") for item in (w, xs)]
     client, *_ = pipe.clients
     program(*remote)  # asks for dtypes, once
     trips = client.round_trips
     found = program(*remote)
     assert client.round_trips == trips
-    assert [one.tolist() for one in found] == expected
+    assert [tensor.tolist() for tensor in found] == expected
 
 
 def test_every_dtype_crosses_the_pipe(pipe):

@@ -24,7 +24,11 @@ OF_FLOATS = sorted(
 
 
 def float_arrays(sample):
-    return [one for one in sample.operands if isinstance(one, np.ndarray) and one.dtype.kind == "f"]
+    return [
+        operand
+        for operand in sample.operands
+        if isinstance(operand, np.ndarray) and operand.dtype.kind == "f"
+    ]
 
 
 @pytest.mark.parametrize("name", OF_FLOATS)
@@ -38,7 +42,9 @@ def test_an_elementwise_op_meets_special_floats_in_whole_vector_registers(name):
 
 
 def test_ops_that_refuse_values_say_that_they_may_raise():
-    refusing = {name for name, one in SAMPLES.items() if any(error.in_data for error in one.errors)}
+    refusing = {
+        name for name, value in SAMPLES.items() if any(error.in_data for error in value.errors)
+    }
     assert {"solve_triangular", "embedding"} <= refusing
     assert {name for name in refusing if not REGISTRY[name].may_raise} == set()
 
@@ -54,15 +60,15 @@ def test_long_samples_leave_a_remainder_in_vector_registers_of_every_dtype():
 def test_no_vector_has_two_elements_of_the_largest_magnitude_but_for_rounding(name, output):
     # The sign of the vector depends on which of them is the larger, and so on the machine.
     samples = SAMPLES[name]
-    for one in samples.samples:
+    for sample in samples.samples:
         for dtype in DType.members():
-            if dtype.kind not in one.kinds:
+            if dtype.kind not in sample.kinds:
                 continue
-            vectors = expected_outputs(samples, Call.of(samples, one, dtype, INT64))[output]
+            vectors = expected_outputs(samples, Call.of(samples, sample, dtype, INT64))[output]
             if vectors.size and vectors.shape[-2] > 1:
                 magnitudes = np.sort(abs(np.asarray(vectors)), axis=-2)
                 runner_up = magnitudes[..., -2, :] / magnitudes[..., -1, :]
-                assert runner_up.max() < 1.0 - 1e-3, f"{one.note}, {dtype}"
+                assert runner_up.max() < 1.0 - 1e-3, f"{sample.note}, {dtype}"
 
 
 def test_a_zero_of_the_wrong_sign_is_found_where_an_op_has_signed_zeros():

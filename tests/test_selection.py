@@ -220,7 +220,7 @@ def test_a_device_that_was_chosen_by_name_is_never_replaced(monkeypatch):
 def test_the_priority_takes_backends_types_and_devices(mock, monkeypatch, priority, expected):
     monkeypatch.setenv("BURN_DEVICE_PRIORITY", priority)
     others = ("cuda", "opencl", "pure", "strict", "torch")
-    found = [one.name for one in burn.Device.enumerate() if one.backend_name not in others]
+    found = [device.name for device in burn.Device.enumerate() if device.backend_name not in others]
     assert found == expected
     assert default() == expected[0]
 
@@ -290,7 +290,7 @@ def test_where_nothing_works_the_error_says_why_and_what_to_install(monkeypatch)
 
 def test_devices_are_listed_by_backend_type_and_dtype(mock):
     def names(*args, **kwargs):
-        return [one.name for one in burn.Device.enumerate(*args, **kwargs)]
+        return [index.name for index in burn.Device.enumerate(*args, **kwargs)]
 
     assert names("mock") == ["mock/fast:0", "mock/fast:1", "mock/slow:0"]
     assert names("mock/slow") == names(type="slow") == ["mock/slow:0"]
@@ -328,13 +328,13 @@ def test_a_dtype_that_only_the_library_knows_is_asked_of_the_library():
         return spec.load()
 
     def probe():
-        return [DeviceInfo(one.type, one.index, "a mock") for one in spec.probe()]
+        return [DeviceInfo(item.type, item.index, "a mock") for item in spec.probe()]
 
     with burn.registered(dataclasses.replace(spec, load=load, probe=probe)):
-        assert [one.name for one in burn.Device.enumerate("mock")] == ["mock:0", "mock:1"]
+        assert [index.name for index in burn.Device.enumerate("mock")] == ["mock:0", "mock:1"]
         assert not loads
         found = burn.Device.enumerate("mock", dtype="float64")
-        assert [one.name for one in found] == ["mock:1"]
+        assert [item.name for item in found] == ["mock:1"]
         assert loads == [1]
 
 

@@ -12,7 +12,11 @@ import torch
 import burn
 from burn.testing import MockDevice, mock_backend
 
-DEVICES = [one for one in burn.Device.enumerate() if one.backend_name in ("cpu", "opencl", "torch")]
+DEVICES = [
+    device
+    for device in burn.Device.enumerate()
+    if device.backend_name in ("cpu", "opencl", "torch")
+]
 CPU = burn.Device("cpu")
 
 
@@ -216,9 +220,9 @@ SAME_SIZE = [
     for size in (1, 2, 4, 8)
     for pair in itertools.product(
         [
-            one
-            for one in burn.dtype.DType.members()
-            if one.itemsize == size and (one.is_float or one.is_integer)
+            dtype
+            for dtype in burn.dtype.DType.members()
+            if dtype.itemsize == size and (dtype.is_float or dtype.is_integer)
         ],
         repeat=2,
     )

@@ -337,8 +337,8 @@ def test_a_state_that_does_not_fit_changes_nothing(path):
         ({name: x for name, x in state.items() if name != "2.bias"}, "missing: 2.bias"),
         (state | {"2.bias": burn.ones(3)}, r"2.bias has shape \(3,\) in the state and \(2,\)"),
     ]
-    for one, message in wrong:
-        store.save(one, path)
+    for item, message in wrong:
+        store.save(item, path)
         with pytest.raises(ArgumentError, match=rf"load_into: .*{message}"):
             store.load_into(net, path)
         assert values_of(net) == before
@@ -410,8 +410,8 @@ def test_tensors_that_are_not_wanted_are_not_read(path):
     state = {f"layer.{index}": burn.full(100, index) for index in range(4)}
     store.save(state, path, max_shard_bytes=800)
     damaged = sorted(path.parent.glob("*-of-*"))[1:]
-    for one in damaged:
-        one.write_bytes(b"")
+    for item in damaged:
+        item.write_bytes(b"")
     found = store.load(path, only="layer.0")
     assert found["layer.0"].tolist() == [0.0] * 100
     with pytest.raises(StoreError, match="is empty"):
@@ -541,7 +541,7 @@ def test_shards_are_those_of_hugging_face(path):
     state = {f"layer.{index}": burn.full(10, index, dtype="float32") for index in range(5)}
     store.save(state, path, max_shard_bytes=80)
     names = [f"model-{number:05}-of-00003.safetensors" for number in (1, 2, 3)]
-    assert sorted(one.name for one in path.parent.iterdir()) == [
+    assert sorted(path.name for path in path.parent.iterdir()) == [
         *names,
         "model.safetensors.index.json",
     ]
@@ -549,15 +549,15 @@ def test_shards_are_those_of_hugging_face(path):
     assert index["metadata"]["total_size"] == 200
     assert index["weight_map"] == {f"layer.{i}": names[i // 2] for i in range(5)}
     assert sorted(safetensors.torch.load_file(path.parent / names[0])) == ["layer.0", "layer.1"]
-    for one in (path, path.parent, path.parent / "model.safetensors.index.json"):
-        assert {name: bits(x) for name, x in store.load(one).items()} == {
+    for item in (path, path.parent, path.parent / "model.safetensors.index.json"):
+        assert {name: bits(x) for name, x in store.load(item).items()} == {
             name: bits(x) for name, x in state.items()
         }
 
 
 def test_a_new_model_replaces_all_files_of_the_old_one(path):
     def folder():
-        return sorted(one.name for one in path.parent.iterdir() if one.name != "other.txt")
+        return sorted(path.name for path in path.parent.iterdir() if path.name != "other.txt")
 
     (path.parent / "other.txt").write_text("kept")
     states = [{str(i): burn.full(10, seed) for i in range(4)} for seed in range(4)]
@@ -597,8 +597,8 @@ def test_files_of_a_cache_may_be_links(tmp_path):
     state = {"x": burn.ones(3), "y": burn.zeros(3)}
     store.save(state, blobs / "model.safetensors", max_shard_bytes=12)
     snapshot.mkdir()
-    for one in blobs.iterdir():
-        (snapshot / one.name).symlink_to(one)
+    for path in blobs.iterdir():
+        (snapshot / path.name).symlink_to(path)
     assert sorted(store.load(snapshot)) == ["x", "y"]
 
 

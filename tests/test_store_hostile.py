@@ -413,9 +413,9 @@ def test_an_index_that_is_no_file_is_neither_waited_for_nor_read(make, tmp_path)
     path = tmp_path / "x.safetensors"
     index = tmp_path / "x.safetensors.index.json"
     make(index)
-    for one in (path, index, tmp_path):
+    for item in (path, index, tmp_path):
         with pytest.raises(StoreError, match=r"index\.json: is a device or a pipe, and no file"):
-            store.load(one)
+            store.load(item)
     store.save({"x": np.ones(1)}, path)
     assert not os.path.lexists(index)
     assert store.load(path, device="cpu")["x"].tolist() == [1.0]
@@ -427,7 +427,7 @@ def test_shards_do_not_replace_what_is_no_file(tmp_path):
     os.mkfifo(path)
     with pytest.raises(StoreError, match="is a device or a pipe"):
         store.save({"x": np.ones(1), "y": np.ones(1)}, path, max_shard_bytes=8)
-    assert [one.name for one in tmp_path.iterdir()] == [path.name]
+    assert [path.name for path in tmp_path.iterdir()] == [path.name]
 
 
 def test_names_that_the_system_refuses_are_errors(tmp_path):
@@ -550,5 +550,5 @@ def test_a_kill_at_any_moment_leaves_one_whole_model(everything, tmp_path):
         assert len(found) == 6
         assert len(numbers) == 1
         assert saved <= numbers.pop() <= saved + 1
-        for one in Path(tmp_path).iterdir():
-            one.unlink()
+        for item in Path(tmp_path).iterdir():
+            item.unlink()

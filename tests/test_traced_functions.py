@@ -43,7 +43,7 @@ REFUSED = {
 acts beside the trace."""
 
 CALLS = {
-    **{name: [(FUNCTIONS[name], *one) for one in calls_of(name)] for name in TRIED},
+    **{name: [(FUNCTIONS[name], *call) for call in calls_of(name)] for name in TRIED},
     **{name: [(function, *arguments)] for name, (function, arguments) in OF_TENSORS.items()},
 }
 
@@ -131,7 +131,7 @@ def is_there(function, tree, device):
 @pytest.mark.together("name", sorted(CALLS))
 def test_a_public_function_follows_the_tensors_from_outside(name, everything):
     refused = 0
-    devices = DEVICES if everything else {one: DEVICES[one] for one in ("cpu", "autodiff")}
+    devices = DEVICES if everything else {name: DEVICES[name] for name in ("cpu", "autodiff")}
     for device in devices.values():
         for function, *tree in CALLS[name]:
             assert device.backend_name != "cpu" or is_there(function, tree, device)
@@ -171,7 +171,7 @@ def test_the_gradients_of_a_public_function_are_those_of_its_program(name):
 
         arrays = arrays_of(tree)
         first, second = (
-            [burn.asarray(one, device=AUTODIFF) for one in values]
+            [burn.asarray(value, device=AUTODIFF) for value in values]
             for values in (arrays, [changed(array) for array in arrays])
         )
         try:

@@ -55,7 +55,7 @@ def transformer(p, x):
     normal = F.layer_norm(x, p["scale"], p["shift"])
     q, k, v = (burn.matmul(normal, p[name]) for name in ("query", "key", "value"))
     q, k, v = (
-        burn.permute_dims(burn.reshape(one, (2, 5, 2, 4)), (0, 2, 1, 3)) for one in (q, k, v)
+        burn.permute_dims(burn.reshape(item, (2, 5, 2, 4)), (0, 2, 1, 3)) for item in (q, k, v)
     )
     mask = burn.triu(burn.ones((5, 5), dtype=bool, device=x.device), k=1)
     scores = burn.where(mask, -1e9, q @ k.mT / math.sqrt(4.0))
@@ -104,8 +104,8 @@ def stateless(model):
             for name in parameters
         }
         return (
-            {name: one[0] for name, one in stepped.items()},
-            {name: one[1:] for name, one in stepped.items()},
+            {name: value[0] for name, value in stepped.items()},
+            {name: value[1:] for name, value in stepped.items()},
             value,
         )
 
@@ -135,8 +135,8 @@ class Trainer:
             stepped = burn.optim.adam_step(
                 p, gradients[leaves[name]], *self.moments[name], step=number, learning_rate=0.01
             )
-            for one, new in zip(kept, stepped, strict=True):
-                one[...] = new
+            for item, new in zip(kept, stepped, strict=True):
+                item[...] = new
         return loss.detach()
 
     @property
@@ -155,8 +155,11 @@ def bits(tree):
 def arguments(name, device):
     model, arrays, *data = MODELS[name]
     parameters = tensors(arrays, device)
-    moments = {key: (burn.zeros_like(one), burn.zeros_like(one)) for key, one in parameters.items()}
-    return model, parameters, moments, [burn.asarray(one, device=device) for one in data]
+    moments = {
+        key: (burn.zeros_like(parameter), burn.zeros_like(parameter))
+        for key, parameter in parameters.items()
+    }
+    return model, parameters, moments, [burn.asarray(array, device=device) for array in data]
 
 
 def rate_of(number):
@@ -200,7 +203,7 @@ def test_replays_of_a_step_that_was_saved_are_the_eager_steps(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_replays_of_a_step_that_writes_to_its_state_are_the_eager_steps(name):
     model, arrays, *data = MODELS[name]
-    x, y = (burn.asarray(one, device=CPU) for one in data)
+    x, y = (burn.asarray(array, device=CPU) for array in data)
     eager, traced = Trainer(model, arrays, CPU), Trainer(model, arrays, CPU)
     program = trace(traced.step, x, y, RuntimeNumber(1))
     assert traced.state == eager.state
@@ -226,10 +229,10 @@ def test_a_program_of_another_device_runs_on_each(name, device):
         for number in range(1, 4):
             p, m, loss = run(p, m, *data, number, rate_of(number))
         results.append(flatten((p, m, loss))[0])
-    for one, other in zip(*results, strict=True):
-        assert one.device == other.device
-        assert one.device == burn.Device(device)
-        np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5, atol=1e-6)
+    for tensor, other in zip(*results, strict=True):
+        assert tensor.device == other.device
+        assert tensor.device == burn.Device(device)
+        np.testing.assert_allclose(tensor.numpy(), other.numpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_a_program_gives_parameters_their_new_values_as_leaves():

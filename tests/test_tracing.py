@@ -45,7 +45,7 @@ def leaf(*values):
 
 
 def names(program):
-    return [one.name for one in program.operations if hasattr(one, "name")]
+    return [operation.name for operation in program.operations if hasattr(operation, "name")]
 
 
 def line_of(function, text):
@@ -78,7 +78,7 @@ def test_nothing_is_executed():
 
     program = trace(f, huge, row)
     assert {"softmax", "matmul", "sort", "random_normal"} <= set(names(program))
-    assert [one.shape for one in burn.eval_shape(f, huge, row)] == [(10**6,), (), (10**9,)]
+    assert [tensor.shape for tensor in burn.eval_shape(f, huge, row)] == [(10**6,), (), (10**9,)]
 
 
 def test_a_gradient_of_huge_tensors_is_written_down():
@@ -112,15 +112,17 @@ def test_the_backward_pass_and_the_step_of_the_optimizer_are_in_the_program():
     assert names(program).count("exp") == 1
     assert names(program)[-1] == "sgd_step"
     expected = step(w, x, burn.zeros_like(w))
-    for one, other in zip(program(w, x, burn.zeros_like(w)), expected, strict=True):
-        assert one.tolist() == other.tolist()
+    for item, other in zip(program(w, x, burn.zeros_like(w)), expected, strict=True):
+        assert item.tolist() == other.tolist()
 
 
 def test_tensors_from_outside_are_inputs_in_the_order_of_their_first_use():
     a, b, c = tensor(1.0), tensor(2.0), tensor(3.0)
     program = trace(lambda x: b * x + a * b, c)
     assert len(program.inputs) == 3
-    assert [one is other for one, other in zip(program.calling.captured, (b, a), strict=True)] == [
+    assert [
+        item is other for item, other in zip(program.calling.captured, (b, a), strict=True)
+    ] == [
         True,
         True,
     ]
@@ -235,8 +237,8 @@ def test_how_much_an_example_of_vmap_draws_is_not_part_of_the_program():
 
     program = trace(lambda x: burn.vmap(noisy)(x), burn.ones((3, 2), device=CPU))
     assert len(program.constants) == 1
-    assert [one.name for one in program.operations].count("random_uniform") == 3
-    assert not any(isinstance(one, burn.ir.Drop) for one in program.operations)
+    assert [operation.name for operation in program.operations].count("random_uniform") == 3
+    assert not any(isinstance(operation, burn.ir.Drop) for operation in program.operations)
 
 
 def test_a_trace_inside_of_a_transform_is_refused():
@@ -447,7 +449,7 @@ def test_a_program_and_its_tensors_are_freed():
 
     references = made()
     gc.collect()
-    assert [one() for one in references] == [None, None]
+    assert [reference() for reference in references] == [None, None]
 
 
 # Contexts, threads, tasks and processes.
@@ -547,7 +549,7 @@ def test_a_task_of_the_function_is_traced():
         return await asyncio.gather(double(x), double(x + 1.0))
 
     program = trace(lambda x: asyncio.run(both(x)), tensor(1.0))
-    assert [one.tolist() for one in program(tensor(3.0))] == [[6.0], [8.0]]
+    assert [tensor.tolist() for tensor in program(tensor(3.0))] == [[6.0], [8.0]]
 
 
 def test_other_tasks_of_a_thread_do_not_see_the_trace():

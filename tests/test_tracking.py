@@ -164,9 +164,9 @@ def is_float(value):
 def mapped(tree, function):
     """Nested containers with a function applied to every array."""
     if isinstance(tree, dict):
-        return {key: mapped(one, function) for key, one in tree.items()}
+        return {key: mapped(part, function) for key, part in tree.items()}
     if isinstance(tree, (list, tuple)):
-        return type(tree)(mapped(one, function) for one in tree)
+        return type(tree)(mapped(part, function) for part in tree)
     return function(tree) if isinstance(tree, np.ndarray) else tree
 
 
@@ -174,7 +174,7 @@ def flat(tree):
     """The tensors in nested containers."""
     if isinstance(tree, burn.Tensor):
         return [tree]
-    return [x for one in tree for x in flat(one)] if isinstance(tree, (list, tuple)) else []
+    return [x for part in tree for x in flat(part)] if isinstance(tree, (list, tuple)) else []
 
 
 def results(function, arguments, number, change):
@@ -216,8 +216,8 @@ def outcomes(function, arguments):
         before = results(function, arguments, number, lambda x: burn.asarray(x, device=TRACKED))
         after = results(function, arguments, number, moved)
         differ = [
-            not np.array_equal(one.numpy(), other.numpy(), equal_nan=one.dtype.is_float)
-            for one, other in zip(before, after, strict=True)
+            not np.array_equal(tensor.numpy(), other.numpy(), equal_nan=tensor.dtype.is_float)
+            for tensor, other in zip(before, after, strict=True)
         ]
         lost = {
             index
@@ -235,18 +235,18 @@ def calls_of(name):
 @pytest.mark.together("name", sorted(SAMPLES))
 def test_an_op_of_tracked_floats_has_a_gradient_or_refuses(name):
     samples = SAMPLES[name]
-    for one in samples.samples:
-        if Kind.FLOAT not in one.kinds:
+    for item in samples.samples:
+        if Kind.FLOAT not in item.kinds:
             continue
-        sample = Call.of(samples, one, float32, int64)
+        sample = Call.of(samples, item, float32, int64)
         arguments = (list(sample.operands), dict(sample.attributes))
 
         def function(*operands, **attributes):
             return dispatch.execute(name, *operands, **attributes)
 
         for tracked, lost in outcomes(function, arguments):
-            assert lost <= OPS_WITHOUT_GRADIENT.get(name, set()), one.note
-            assert not any(x.is_require_grad for x in tracked or ()), one.note
+            assert lost <= OPS_WITHOUT_GRADIENT.get(name, set()), item.note
+            assert not any(x.is_require_grad for x in tracked or ()), item.note
 
 
 def test_every_public_function_is_tried():
@@ -322,9 +322,9 @@ def test_a_view_of_a_leaf_is_no_leaf_and_refuses_writes():
 
 def test_a_copy_of_a_tracked_tensor_inside_no_grad_is_a_constant():
     x = burn.asarray([1.0, 2.0], device=TRACKED).require_grad()
-    for one in (x, x * 2.0):
+    for item in (x, x * 2.0):
         with burn.no_grad():
-            copied = burn.asarray(one, copy=True)
+            copied = burn.asarray(item, copy=True)
             copied[0] = 5.0
         assert not copied.is_tracked
     assert x.tolist() == [1.0, 2.0]

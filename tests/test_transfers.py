@@ -233,9 +233,9 @@ def test_what_fails_while_a_tensor_moves_names_the_device():
 def test_memory_is_freed_with_the_last_tensor_in_it(source, target):
     x = burn.asarray(np.arange(50_000.0, dtype=np.float32), device=source) * 2
     there = x.to_device(target)
-    watched = [weakref.ref(one) for one in (x, there)]
+    watched = [weakref.ref(item) for item in (x, there)]
     with contextlib.suppress(TypeError):  # a primitive may be of a class that cannot be watched
-        watched += [weakref.ref(one.primitive) for one in (x, there)]
+        watched += [weakref.ref(item.primitive) for item in (x, there)]
     gc.collect()
     gc.disable()
     try:
@@ -243,7 +243,7 @@ def test_memory_is_freed_with_the_last_tensor_in_it(source, target):
         del x, there
         assert part.tolist() == [2.0 * number for number in range(10, 20)]
         del part
-        assert [one() for one in watched] == [None] * len(watched)
+        assert [function() for function in watched] == [None] * len(watched)
     finally:
         gc.enable()
 
@@ -264,7 +264,7 @@ def test_moving_again_and_again_needs_no_more_memory(source, target):
 @pairs
 def test_a_graph_over_two_devices_is_freed(source, target):
     def nodes():
-        return sum(issubclass(type(one), Node) for one in gc.get_objects())
+        return sum(issubclass(type(obj), Node) for obj in gc.get_objects())
 
     x = burn.ones(4, device=source.autodiff()).require_grad()
     gc.collect()

@@ -23,9 +23,9 @@ CPU = burn.Device("cpu")
 AUTODIFF = CPU.autodiff()
 DEVICES = burn.Device.enumerate()
 FLOAT64 = [
-    one
-    for one in burn.Device.enumerate(dtype=burn.float64)
-    if one.backend_name in ("cpu", "torch", "opencl", "cuda")
+    index
+    for index in burn.Device.enumerate(dtype=burn.float64)
+    if index.backend_name in ("cpu", "torch", "opencl", "cuda")
 ]
 RANDOM = np.random.default_rng(0)
 
@@ -122,13 +122,15 @@ class Model:
         self.ours = burn.tree.map(to_burn, parameters)
         self.theirs = burn.tree.map(to_torch, parameters)
         self.our_batch, self.their_batch = to_burn(examples), to_torch(examples)
-        self.direction = burn.tree.map(lambda one: RANDOM.normal(size=one.shape), parameters)
+        self.direction = burn.tree.map(
+            lambda parameter: RANDOM.normal(size=parameter.shape), parameters
+        )
         self.our_direction = burn.tree.map(to_burn, self.direction)
         self.their_direction = burn.tree.map(to_torch, self.direction)
 
     @staticmethod
     def maps(device):
-        return lambda one: double(one, device), torch.tensor
+        return lambda item: double(item, device), torch.tensor
 
     def our_outputs(self, parameters, x):
         return self.function(parameters, x, OfBurn)
@@ -145,9 +147,9 @@ class Model:
 
 def assert_same(ours, theirs):
     ours, theirs = burn.tree.leaves(ours), burn.tree.leaves(theirs)
-    for one, other in zip(ours, theirs, strict=True):
-        assert one.dtype is burn.float64
-        np.testing.assert_allclose(one.numpy(), other.detach().numpy(), rtol=1e-10, atol=1e-10)
+    for tensor, other in zip(ours, theirs, strict=True):
+        assert tensor.dtype is burn.float64
+        np.testing.assert_allclose(tensor.numpy(), other.detach().numpy(), rtol=1e-10, atol=1e-10)
 
 
 @pytest.fixture(params=FLOAT64, ids=str)
@@ -180,7 +182,7 @@ def test_products_of_the_hessian_and_a_vector_are_those_of_torch(model):
 
     def slope(parameters):
         parts = burn.tree.map(
-            lambda one, other: (one * other).sum(),
+            lambda item, other: (item * other).sum(),
             burn.grad(model.our_loss)(parameters, x),
             model.our_direction,
         )
@@ -317,7 +319,7 @@ def test_derivatives_of_nested_functions_are_not_confused():
     inner = burn.grad(lambda x: burn.grad(lambda y: x * x * y * y)(x))
     assert inner(3.0).item() == 2 * 3 * 2 * 3 + 2 * 9  # d/dx of 2 x^2 y at y = x, all of x
     jvp = burn.jvp(lambda x: x * burn.jvp(lambda y: x + y, (2.0,), (1.0,))[1], (5.0,), (1.0,))
-    assert [one.item() for one in jvp] == [5.0, 1.0]
+    assert [item.item() for item in jvp] == [5.0, 1.0]
 
 
 def test_detached_values_are_constants_to_all_transforms():
@@ -362,7 +364,7 @@ def test_gradients_have_the_containers_of_the_argument():
 
     def function(tree):
         line = tree["line"]
-        parts = [(one * one).sum() for one in burn.tree.leaves([tree["list"], tree["pair"]])]
+        parts = [(leaf * leaf).sum() for leaf in burn.tree.leaves([tree["list"], tree["pair"]])]
         return sum(parts) + line.slope * line.offset
 
     gradients = burn.grad(function)(tree)
@@ -403,7 +405,7 @@ def test_arguments_are_chosen_by_their_positions():
 
     def gradients(argnums):
         found = burn.grad(function, argnums)(2.0, 3.0, scale=10.0)
-        return tuple(one.item() for one in found) if isinstance(found, tuple) else found.item()
+        return tuple(item.item() for item in found) if isinstance(found, tuple) else found.item()
 
     assert gradients(0) == 90.0
     assert gradients(1) == gradients(-1) == 120.0
@@ -465,10 +467,10 @@ def test_constants_come_out_of_gradients_inside_a_batch():
 def test_a_pullback_is_called_as_often_as_one_likes():
     x = tensor([1.0, 2.0])
     result, pullback = burn.vjp(lambda x, y: [x * y, x.sum()], x, x)
-    assert [one.tolist() for one in result] == [[1.0, 4.0], 3.0]
-    assert [one.tolist() for one in pullback([x, 1.0])] == [[2.0, 5.0], [1.0, 4.0]]
-    assert [one.tolist() for one in pullback([None, 2.0])] == [[2.0, 2.0], [0.0, 0.0]]
-    assert [one.tolist() for one in pullback([None, None])] == [[0.0, 0.0]] * 2
+    assert [tensor.tolist() for tensor in result] == [[1.0, 4.0], 3.0]
+    assert [tensor.tolist() for tensor in pullback([x, 1.0])] == [[2.0, 5.0], [1.0, 4.0]]
+    assert [tensor.tolist() for tensor in pullback([None, 2.0])] == [[2.0, 2.0], [0.0, 0.0]]
+    assert [tensor.tolist() for tensor in pullback([None, None])] == [[0.0, 0.0]] * 2
     twice = burn.grad(lambda g: (pullback([g, 1.0])[0] * x).sum())(x)
     assert twice.tolist() == [1.0, 4.0]
 
@@ -494,17 +496,17 @@ def test_names_and_docstrings_are_those_of_the_function():
 
 @pytest.mark.parametrize("device", DEVICES, ids=str)
 def test_results_are_on_the_device_of_the_arguments(device):
-    for one in (device, device.autodiff(), device.autodiff().gradient_checkpointing()):
+    for item in (device, device.autodiff(), device.autodiff().gradient_checkpointing()):
         inside = []
 
         def function(x, inside=inside):
             inside.append(x.device)
             return burn.tanh(x * x).sum()
 
-        value, gradient = burn.value_and_grad(function)(tensor([0.5, 1.0], one))
-        assert str(value.device) == str(gradient.device) == str(one)
+        value, gradient = burn.value_and_grad(function)(tensor([0.5, 1.0], item))
+        assert str(value.device) == str(gradient.device) == str(item)
         assert not gradient.is_tracked
-        assert inside[0].is_checkpointing is one.is_checkpointing
+        assert inside[0].is_checkpointing is item.is_checkpointing
         expected = (1 - np.tanh([0.25, 1.0]) ** 2) * [1.0, 2.0]
         np.testing.assert_allclose(gradient.numpy(), expected, rtol=1e-5)
 
@@ -586,10 +588,10 @@ def test_transforms_belong_to_their_thread_and_task():
         results.append(burn.grad(burn.grad(lambda x: x * function(x)))(2.0).item())
 
     threads = [threading.Thread(target=work) for _ in range(2)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     assert results == [12.0, 12.0]
     assert seen == [2, 2]
 
@@ -603,7 +605,7 @@ def test_transforms_belong_to_their_thread_and_task():
     async def all_steps():
         return await asyncio.gather(*[step(tensor([float(n)])) for n in range(4)])
 
-    assert [one.item() for one in asyncio.run(all_steps())] == [0.0, 2.0, 4.0, 6.0]
+    assert [item.item() for item in asyncio.run(all_steps())] == [0.0, 2.0, 4.0, 6.0]
 
 
 def test_a_new_thread_inside_knows_no_transforms_but_its_results_are_constants():
@@ -857,7 +859,7 @@ def test_many_gradients_of_gradients_leave_nothing_behind(many):
     assert_no_growth(lambda: grad_of_grad(x), many)
 
 
-@pytest.mark.parametrize("function", [pulled, pushed], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("function", [pulled, pushed], ids=lambda item: item.__name__)
 def test_many_steps_leave_nothing_behind(function, many):
     x = tensor(0.5)
     assert_no_growth(lambda: function(x), many)
@@ -895,5 +897,5 @@ def test_numbers_of_numpy_are_numbers():
 def test_a_number_is_on_the_device_of_the_tensors():
     x = tensor([1.0, 2.0], "torch/cpu")
     gradients = burn.grad(lambda scale, x: (scale * x).sum(), (0, 1))(2.0, x)
-    assert [one.device.name for one in gradients] == ["torch/cpu:0"] * 2
+    assert [gradient.device.name for gradient in gradients] == ["torch/cpu:0"] * 2
     assert gradients[0].item() == 3.0

@@ -48,7 +48,7 @@ def test_a_tree_is_its_leaves_and_its_structure(name):
 def test_containers_are_new_and_leaves_are_the_same():
     leaf = object()
     given = {"a": [leaf]}
-    made = tree.map(lambda one: one, given)
+    made = tree.map(lambda item: item, given)
     assert made == given
     assert made is not given
     assert made["a"] is not given["a"]
@@ -92,7 +92,7 @@ def test_registered_classes_are_containers():
     with pytest.raises(burn.ArgumentError, match=r"tree\.register: Box is registered already"):
         tree.register(Box, lambda box: ((), None), lambda _, parts: None)
     with pytest.raises(burn.ArgumentError, match="registered already"):
-        tree.register(dict, lambda one: ((), None), lambda _, parts: None)
+        tree.register(dict, lambda item: ((), None), lambda _, parts: None)
 
 
 def test_subclasses_that_are_not_registered_are_leaves():
@@ -103,7 +103,7 @@ def test_subclasses_that_are_not_registered_are_leaves():
 def test_tensors_are_leaves():
     x = burn.ones((2, 3), device="cpu")
     assert tree.leaves({"x": [x]}) == [x]
-    assert tree.map(lambda one: one.shape, [x]) == [(2, 3)]
+    assert tree.map(lambda tensor: tensor.shape, [x]) == [(2, 3)]
 
 
 MISUSES = {

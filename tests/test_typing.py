@@ -29,9 +29,9 @@ def test_programs_of_users_and_backends_of_authors_pass_mypy_strictly(
     for number, program in enumerate(programs):
         files.append(tmp_path / f"readme_{number}.py")
         files[-1].write_text(program, encoding="utf-8")
-    for one in PACKAGES:
-        files.append(tmp_path / f"names_of_{one}.py")
-        names = ", ".join(dir(getattr(burn, one)))
-        files[-1].write_text(f"from burn.{one} import {names}\n", encoding="utf-8")
+    for item in PACKAGES:
+        files.append(tmp_path / f"names_of_{item}.py")
+        names = ", ".join(dir(getattr(burn, item)))
+        files[-1].write_text(f"from burn.{item} import {names}\n", encoding="utf-8")
     result = run_python("-m", "mypy", *files)  # strictly: see pyproject.toml
     assert result.returncode == 0, result.stdout

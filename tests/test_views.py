@@ -300,7 +300,7 @@ def test_tensors_and_views_are_freed_without_the_collector():
         assert alive[0]() is not None  # a view holds its tensor
         view[0] = 5.0
         del view
-        assert [one() for one in alive] == [None, None]
+        assert [function() for function in alive] == [None, None]
     finally:
         gc.enable()
 
@@ -491,7 +491,9 @@ def test_random_writes_do_what_numpy_does(data):
         else:
             target += 1.0
             reference += 1.0
-        assert all(one.tolist() == other.tolist() for one, other in zip(ours, theirs, strict=True))
+        assert all(
+            tensor.tolist() == other.tolist() for tensor, other in zip(ours, theirs, strict=True)
+        )
 
 
 @pytest.mark.parametrize("is_seen", [False, True], ids=["in place", "in a copy"])

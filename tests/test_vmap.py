@@ -41,7 +41,7 @@ REFUSED = {
 """Functions whose results depend on values in Python, or in their shape."""
 
 CALLS = {
-    **{name: [(FUNCTIONS[name], *one) for one in calls_of(name)] for name in TRIED},
+    **{name: [(FUNCTIONS[name], *call) for call in calls_of(name)] for name in TRIED},
     **{name: [(function, *arguments)] for name, (function, arguments) in OF_TENSORS.items()},
 }
 
@@ -77,9 +77,9 @@ def split(function, arguments, keywords, batched):
 
 def replaced(tree, by_id):
     if isinstance(tree, dict):
-        return {key: replaced(one, by_id) for key, one in tree.items()}
+        return {key: replaced(part, by_id) for key, part in tree.items()}
     if isinstance(tree, (list, tuple)):
-        return type(tree)(replaced(one, by_id) for one in tree)
+        return type(tree)(replaced(part, by_id) for part in tree)
     return by_id.get(id(tree), tree)
 
 
@@ -95,9 +95,9 @@ def test_a_public_function_gives_what_a_loop_gives(name):
             CPU.seed(5)
             results = burn.vmap(call)(*batches)
             CPU.seed(5)
-            loop = [call(*[one[index] for one in batches]) for index in range(3)]
+            loop = [call(*[batch[index] for batch in batches]) for index in range(3)]
             for result, *examples in zip(results, *loop, strict=True):
-                expected = np.stack([one.numpy() for one in examples])
+                expected = np.stack([example.numpy() for example in examples])
                 assert result.dtype is examples[0].dtype
                 np.testing.assert_allclose(result.numpy(), expected, rtol=2e-5, atol=2e-6)
 
@@ -106,15 +106,15 @@ GRADIENTS = ["F.attention", "F.conv2d", "F.cross_entropy", "F.layer_norm", "F.ma
 GRADIENTS += ["linalg.cholesky", "linalg.solve", "take", "where", "cumulative_prod", "signal.rfft"]
 
 
-@pytest.mark.parametrize("name", [one.replace("F.", "nn.functional.") for one in GRADIENTS])
+@pytest.mark.parametrize("name", [item.replace("F.", "nn.functional.") for item in GRADIENTS])
 def test_gradients_inside_and_outside_are_those_of_a_loop(name):
     for function, arguments, keywords in CALLS[name]:
         for chosen in choices(arguments, keywords)[:1]:
             call, batches = split(function, arguments, keywords, chosen)
 
             def loss(*examples, call=call):
-                floats = [one for one in call(*examples) if one.dtype.is_float]
-                return sum((one * one).sum() for one in floats)
+                floats = [tensor for tensor in call(*examples) if tensor.dtype.is_float]
+                return sum((number * number).sum() for number in floats)
 
             def total(*batches, loss=loss):
                 return burn.vmap(loss)(*batches).sum()
@@ -123,9 +123,9 @@ def test_gradients_inside_and_outside_are_those_of_a_loop(name):
             inside = burn.vmap(burn.grad(loss, everything))(*batches)
             outside = burn.grad(total, everything)(*batches)
             for index in range(3):
-                expected = burn.grad(loss, everything)(*[one[index] for one in batches])
-                for one, other, third in zip(inside, outside, expected, strict=True):
-                    for found in (one, other):
+                expected = burn.grad(loss, everything)(*[batch[index] for batch in batches])
+                for item, other, third in zip(inside, outside, expected, strict=True):
+                    for found in (item, other):
                         np.testing.assert_allclose(
                             found[index].numpy(), third.numpy(), rtol=1e-4, atol=1e-5
                         )
@@ -142,7 +142,7 @@ def scaled(x, y):
 def test_batch_axes_of_arguments_and_results_are_where_they_are_said_to_be(axis):
     values = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
     mapped_over = burn.vmap(lambda x: burn.permute_dims(x, (1, 0)) * 2, in_axes=axis, out_axes=axis)
-    examples = [one.T * 2 for one in np.moveaxis(values, axis, 0)]
+    examples = [item.T * 2 for item in np.moveaxis(values, axis, 0)]
     np.testing.assert_array_equal(mapped_over(tensor(values)).numpy(), np.stack(examples, axis))
 
 
@@ -187,7 +187,7 @@ def test_a_batch_may_be_empty():
     result = burn.vmap(lambda x: (x @ x, burn.linalg.inv(burn.eye(2, device=CPU) * x[0])))(
         burn.zeros((0, 3), device=CPU)
     )
-    assert [one.shape for one in result] == [(0,), (0, 2, 2)]
+    assert [tensor.shape for tensor in result] == [(0,), (0, 2, 2)]
 
 
 def test_the_function_sees_one_example():
@@ -208,10 +208,10 @@ def test_the_function_sees_one_example():
 
 @pytest.mark.parametrize("device", burn.Device.enumerate(), ids=str)
 def test_results_are_on_the_device_of_the_arguments(device):
-    for one in (device, device.autodiff(), device.autodiff().gradient_checkpointing()):
-        x = burn.asarray(ROWS, device=one)
+    for item in (device, device.autodiff(), device.autodiff().gradient_checkpointing()):
+        x = burn.asarray(ROWS, device=item)
         result = burn.vmap(lambda x: burn.tanh(x).sum())(x)
-        assert str(result.device) == str(one)
+        assert str(result.device) == str(item)
         np.testing.assert_allclose(result.numpy(), np.tanh(ROWS).sum(1), rtol=1e-5)
 
 

@@ -52,7 +52,11 @@ NEEDED = ("bool", "int32", "float32")
 
 FEW = mock_backend(
     "few",
-    [MockDevice("npu", without=[one.name for one in DType.members() if one.name not in NEEDED])],
+    [
+        MockDevice(
+            "npu", without=[dtype.name for dtype in DType.members() if dtype.name not in NEEDED]
+        )
+    ],
 )
 
 
@@ -60,7 +64,7 @@ def main(name, *wanted):
     """Run the kit; the exit status says whether the device conforms."""
     burn.register_backend({"copying": SPEC, "few": FEW}[name])
     count = 0
-    for suite, _, op in [one.partition(":") for one in wanted] or [("", "", "")]:
+    for suite, _, op in [text.partition(":") for text in wanted] or [("", "", "")]:
         report = run(
             name,
             quick=True,
@@ -68,12 +72,14 @@ def main(name, *wanted):
             ops=[op] if op else [],
             workers=0,
         )
-        failed = [one for one in report.results if one.status.value in {"failed", "unexpected"}]
-        for one in failed:
-            sys.stdout.write(f"{one.check.name} {one.message}\n")
+        failed = [
+            result for result in report.results if result.status.value in {"failed", "unexpected"}
+        ]
+        for item in failed:
+            sys.stdout.write(f"{item.check.name} {item.message}\n")
         if failed:
             return 1
-        count += sum(one.status.value == "passed" for one in report.results)
+        count += sum(result.status.value == "passed" for result in report.results)
     devices = ", ".join(map(str, burn.Device.enumerate()))
     sys.stdout.write(f"{count} passed on {devices}\n")
     return 0

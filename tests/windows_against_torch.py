@@ -21,18 +21,18 @@ def assert_close(actual, expected, **tolerances):
 
 def compare(ours, theirs, *arrays):
     """Values, and gradients by every array, of one function in both libraries."""
-    tracked = [burn.asarray(one, device=TRACKED).require_grad() for one in arrays]
-    twins = [torch.from_numpy(one).requires_grad_() for one in arrays]
+    tracked = [burn.asarray(array, device=TRACKED).require_grad() for array in arrays]
+    twins = [torch.from_numpy(array).requires_grad_() for array in arrays]
     output, expected = ours(*tracked), theirs(*twins)
     assert output.shape == tuple(expected.shape)
     assert_close(output.inner().numpy(), expected.detach().numpy())
-    untracked = ours(*[burn.asarray(one, device=CPU) for one in arrays])
+    untracked = ours(*[burn.asarray(array, device=CPU) for array in arrays])
     assert_close(untracked.numpy(), expected.detach().numpy())
     weights = normal(*output.shape)
     gradients = (output * burn.asarray(weights, device=CPU)).sum().backward()
     (expected * torch.from_numpy(weights)).sum().backward()
-    for one, twin in zip(tracked, twins, strict=True):
-        assert_close(one.grad(gradients).numpy(), twin.grad.numpy())
+    for item, twin in zip(tracked, twins, strict=True):
+        assert_close(item.grad(gradients).numpy(), twin.grad.numpy())
 
 
 def zeros_around(x, padding):

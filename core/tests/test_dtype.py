@@ -79,7 +79,7 @@ def test_a_dtype_equals_and_hashes_like_its_name(dtype):
     assert dtype.name == dtype
     assert not dtype != dtype.name  # noqa: SIM202 — != is a method of its own
     assert {dtype: 1}[dtype.name] == 1
-    others = {one for one in DType.members() if one is not dtype}
+    others = {item for item in DType.members() if item is not dtype}
     assert dtype not in others
     assert dtype.name not in others
 

@@ -287,7 +287,7 @@ def test_a_backend_of_ours_keeps_its_name_whatever_claims_it(install, caplog, en
             assert entry.plugin.distribution == "burn-cpu"
             assert entry.state is State.READY
             assert registry.entry("other").plugin.distribution == "acme"
-            (refused,) = [one for one in registry.plugins if one.distribution == "acme"]
+            (refused,) = [plugin for plugin in registry.plugins if plugin.distribution == "acme"]
             assert "acme claims the name 'cpu', which belongs to burn-cpu" in str(refused.error)
             assert registry.entry("cpu") is entry
     assert {record.levelname for record in caplog.records} == {"WARNING"}
@@ -378,7 +378,7 @@ def test_who_asks_for_a_backend_by_name_waits_longer_for_its_probe(install, monk
     )
     awake.set()
     assert registry.entry("slow").state is State.FAILED  # not asked again
-    assert [one.hardware for one in registry.entry("slow").probe(is_asked_for=True)] == [
+    assert [item.hardware for item in registry.entry("slow").probe(is_asked_for=True)] == [
         "it wakes up"
     ]
     assert registry.entry("slow").state is State.READY
@@ -416,7 +416,7 @@ def test_a_plugin_that_was_asked_for_by_name_in_vain_is_not_waited_for_twice(
         with pytest.raises(PluginError, match=r"importing it took over 0\.4 s"):
             registry.entry("asleep")
     assert sum(vain_waits) < 0.8
-    assert len([one for one in caplog.records if one.levelname == "WARNING"]) == 1
+    assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 1
 
 
 def test_third_parties_are_numbered_from_128_in_the_order_of_their_names(install):

@@ -116,7 +116,7 @@ def draw_tutorial(folder: Path) -> list[Path]:
     with tempfile.TemporaryDirectory() as scratch, contextlib.chdir(scratch):
         for language, text in blocks:
             typed = doctest.DocTestParser().get_examples(text)
-            for source in [text] if language == "python" else [one.source for one in typed]:
+            for source in [text] if language == "python" else [item.source for item in typed]:
                 exec(source, names)  # noqa: S102 — our own page
         return [Path(shutil.copy(name, folder)) for name in ("curves.png", "spirals.png")]
 
@@ -127,7 +127,7 @@ def draw_programs(folder: Path) -> list[Path]:
 
     page = (FOLDER.parent / "users" / "compiling.md").read_text(encoding="utf-8")
     (typed,) = re.findall(r"^```pycon\n(>>> def block.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    example = "".join([one.source for one in doctest.DocTestParser().get_examples(typed)])
+    example = "".join([example.source for example in doctest.DocTestParser().get_examples(typed)])
     names: dict[str, Any] = {"burn": burn, "F": burn.nn.functional}
     exec(compile(example, "train.py", "exec"), names)  # noqa: S102 — our own page
     gradients = names["gradients"]

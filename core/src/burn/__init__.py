@@ -31,9 +31,9 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and is to report 
             if name == "__all__":
                 # What "from burn import *" gives: nothing that hides a builtin, unlike NumPy 2.
                 return [
-                    one
-                    for one in namespace.PUBLIC
-                    if not (one.startswith("_") or hasattr(builtins, one))
+                    text
+                    for text in namespace.PUBLIC
+                    if not (text.startswith("_") or hasattr(builtins, text))
                 ]
             if name in namespace.PUBLIC:
                 value = getattr(namespace, name)

@@ -101,7 +101,7 @@ def _imports_of_others() -> set[str]:
     """The modules that other threads import, as far as Python says so."""
     locks: dict[str, Any] = getattr(_bootstrap, "_module_locks", {})
     owners = {name: getattr(reference(), "owner", None) for name, reference in list(locks.items())}
-    return {name for name, one in owners.items() if one not in (None, threading.get_ident())}
+    return {name for name, owner in owners.items() if owner not in (None, threading.get_ident())}
 
 
 def _find_cached_properties() -> None:
@@ -111,10 +111,12 @@ def _find_cached_properties() -> None:
     for name, module in list(sys.modules.items()):
         if name.startswith("burn") and name not in _searched:
             _searched.add(name)
-            classes = [one for one in list(vars(module).values()) if isinstance(one, type)]
-            members: list[Any] = [one for class_ in classes for one in list(vars(class_).values())]
-            found = [one for one in members if isinstance(one, functools.cached_property)]
-            _all.update([vars(one)["lock"] for one in found])
+            classes = [name for name in list(vars(module).values()) if isinstance(name, type)]
+            members: list[Any] = [
+                name for class_ in classes for name in list(vars(class_).values())
+            ]
+            found = [member for member in members if isinstance(member, functools.cached_property)]
+            _all.update([vars(cached_property)["lock"] for cached_property in found])
 
 
 def _release() -> None:

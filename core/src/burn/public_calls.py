@@ -159,7 +159,7 @@ def _is_public(code: CodeType, module: str) -> bool:
 def _is_exported(name: str) -> bool:
     if name in getattr(sys.modules.get("burn.tensor.tensor"), "Tensor", object).__dict__:
         return True  # a function that is a method as well
-    return any(name in vars(sys.modules[one]) for one in _NAMESPACES if one in sys.modules)
+    return any(name in vars(sys.modules[item]) for item in _NAMESPACES if item in sys.modules)
 
 
 def _short_name(frame: FrameType) -> str:
@@ -185,16 +185,16 @@ def _arguments(frame: FrameType) -> Iterator[str]:
         parameters = inspect.signature(inspect.unwrap(function)).parameters.values()
     except TypeError:
         return
-    for one in parameters:
-        value = values.get(one.name)
-        if one.kind is one.VAR_POSITIONAL:
+    for parameter in parameters:
+        value = values.get(parameter.name)
+        if parameter.kind is parameter.VAR_POSITIONAL:
             yield from map(_shown, value or ())
-        elif one.kind is one.VAR_KEYWORD:
+        elif parameter.kind is parameter.VAR_KEYWORD:
             yield from (f"{name}={_shown(given)}" for name, given in (value or {}).items())
-        elif one.default is one.empty and one.kind is not one.KEYWORD_ONLY:
+        elif parameter.default is parameter.empty and parameter.kind is not parameter.KEYWORD_ONLY:
             yield _shown(value)
-        elif value is not one.default:
-            yield f"{one.name}={_shown(value)}"
+        elif value is not parameter.default:
+            yield f"{parameter.name}={_shown(value)}"
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
@@ -209,7 +209,7 @@ def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
     """
     import difflib  # slow to import, and used by errors alone
 
-    others = dict.fromkeys(one for one in known if one != name)
+    others = dict.fromkeys(item for item in known if item != name)
     near = difflib.get_close_matches(name, others)
     return f"Did you mean {' or '.join(near)}?" if near else otherwise
 

@@ -282,7 +282,7 @@ def map(function: Callable[..., Any], tree: Any, *rest: Any) -> Any:
         )
     first, structure = flatten(tree)
     others = [flatten_like(structure, other, "tree.map") for other in rest]
-    return unflatten(structure, [function(*one) for one in zip(first, *others, strict=True)])
+    return unflatten(structure, [function(*pair) for pair in zip(first, *others, strict=True)])
 
 
 def flatten_like(structure: Structure, tree: Any, operation: str) -> list[Any]:

@@ -38,8 +38,8 @@ def bits(memory):
 
 def test_it_has_every_required_op_and_no_other():
     table = Subject(DEVICE.backend, DEVICE.id).table
-    own = {name for name, one in REGISTRY.items() if table.origin(one) == "native"}
-    assert own == {name for name, one in REGISTRY.items() if one.is_required}
+    own = {name for name, value in REGISTRY.items() if table.origin(value) == "native"}
+    assert own == {name for name, value in REGISTRY.items() if value.is_required}
 
 
 def test_the_plugin_is_listed_without_an_array_library():
@@ -80,7 +80,9 @@ def test_integers_are_rounded_to_float32_once():
     odd = np.arange(2**23, 2**23 + 1000) * 2 + 1
     near = np.concatenate([odd * 2**shift + step for shift in (30, 37) for step in (-1, 0, 1)])
     numbers = np.concatenate([wide, near])
-    rounded = read(write([round_to_odd(int(one), float32) for one in numbers], float32), float32)
+    rounded = read(
+        write([round_to_odd(int(number), float32) for number in numbers], float32), float32
+    )
     np.testing.assert_array_equal(rounded, numbers.astype(np.float32))
     assert round_to_odd(2**53 + 1, float64) == float(2**53 + 1)
 

@@ -133,8 +133,10 @@ def test_results_do_not_depend_on_the_number_of_threads(backend, monkeypatch):
             expected = results.setdefault(name, arrays)
             # Products of matrices may be rounded otherwise where BLAS has threads of its own.
             tolerance = 1e-5 if name.startswith("attention") else 0.0
-            for one, other in zip(arrays, expected, strict=True):
-                np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance, err_msg=name)
+            for item, other in zip(arrays, expected, strict=True):
+                np.testing.assert_allclose(
+                    item, other, rtol=tolerance, atol=tolerance, err_msg=name
+                )
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -106,15 +106,15 @@ def test_parameters_of_one_call_are_updated_as_by_calls_of_their_own(backend):
     generator = np.random.default_rng(0)
     shapes = [(5,), (), (70, 60), (2, 3), (0, 4), (40_000,), (3, 2), (5,)]
     lists = [[np.abs(generator.normal(size=shape)) for shape in shapes] for _ in range(4)]
-    turned = [np.asfortranarray(one[2]) for one in lists]
+    turned = [np.asfortranarray(operand[2]) for operand in lists]
     turned[1] = lists[1][2]  # of another layout than the parameter
-    for one, last in zip(lists, turned, strict=True):
-        one.append(last)
-        one.append(last[:3, ::2])
+    for operand, last in zip(lists, turned, strict=True):
+        operand.append(last)
+        operand.append(last[:3, ::2])
     together = adam(backend, lists)
     count = len(lists[0])
     for index in range(count):
-        alone = adam(backend, [[one[index]] for one in lists])
+        alone = adam(backend, [[operand[index]] for operand in lists])
         for found, expected in zip(together[index::count], alone, strict=True):
             np.testing.assert_array_equal(found, expected)
     for found, expected in zip(together[8::count], together[2::count], strict=True):

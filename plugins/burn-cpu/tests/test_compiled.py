@@ -97,9 +97,9 @@ def test_attention_is_that_of_float64(backend, implementation, case, shape):
 
     def results(dtype):
         mask, bias = (
-            one if one is None or one.dtype == bool else one.astype(dtype) for one in masks
+            mask if mask is None or mask.dtype == bool else mask.astype(dtype) for mask in masks
         )
-        tensors = [one.astype(dtype) for one in (query, key, value)]
+        tensors = [tensor.astype(dtype) for tensor in (query, key, value)]
         with np.errstate(all="ignore"):
             output = backend.attention(*tensors, mask, bias, **attributes)
             gradients = backend.attention_grad(*tensors, mask, bias, g.astype(dtype), **attributes)
@@ -128,11 +128,11 @@ def outputs(call, x, g):
 def check(call, x, g, tolerance=2e-6):
     """Compare with NumPy in float64, which has no compiled kernels."""
     expected = outputs(call, x.astype(np.float64), g.astype(np.float64))
-    for actual, one in zip(outputs(call, x, g), expected, strict=True):
+    for actual, item in zip(outputs(call, x, g), expected, strict=True):
         assert actual.dtype == x.dtype
-        scale = max(1.0, float(np.abs(one).max(initial=0.0)))
+        scale = max(1.0, float(np.abs(item).max(initial=0.0)))
         np.testing.assert_allclose(
-            actual.astype(np.float64), one, rtol=tolerance, atol=tolerance * scale
+            actual.astype(np.float64), item, rtol=tolerance, atol=tolerance * scale
         )
 
 
@@ -146,20 +146,20 @@ def test_results_are_those_of_float64(backend, implementation, name, shape):
 @pytest.mark.parametrize("name", NAMES)
 def test_views_and_read_only_arrays_give_what_copies_do(backend, implementation, name):
     call = calls(backend)[name]
-    x, g = (one.astype(np.float32) for one in operands(name, (60, 40)))
+    x, g = (operand.astype(np.float32) for operand in operands(name, (60, 40)))
     wide = np.zeros((60, 80), np.float32)
     wide[:, ::2] = x
     read_only = x.copy()
     read_only.flags.writeable = False
     expected = outputs(call, x, g)
     for view in (wide[:, ::2], np.asfortranarray(x), x[::-1].copy()[::-1], read_only):
-        for actual, one in zip(outputs(call, view, g), expected, strict=True):
-            np.testing.assert_allclose(actual, one, rtol=1e-6, atol=1e-6)
+        for actual, item in zip(outputs(call, view, g), expected, strict=True):
+            np.testing.assert_allclose(actual, item, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_16_bit_floats_are_computed_in_float32(backend, implementation, name):
-    x, g = (one.astype(np.float16) for one in operands(name, (30, 50)))
+    x, g = (operand.astype(np.float16) for operand in operands(name, (30, 50)))
     check(calls(backend)[name], x, g, tolerance=2e-3)
 
 
@@ -185,7 +185,7 @@ def test_rows_that_are_not_finite(backend, implementation, name):
     check(calls(backend)[name], x, x)
 
 
-@pytest.mark.parametrize("name", [one for one in NAMES if "softmax" not in one])
+@pytest.mark.parametrize("name", [item for item in NAMES if "softmax" not in item])
 def test_elements_that_are_not_finite(backend, implementation, name):
     x = normal(6, 40).astype(np.float32)
     x[0, 3], x[1, 5], x[2, 7], x[3, 9], x[4, 1] = np.nan, np.inf, -np.inf, 60.0, -60.0
@@ -197,12 +197,12 @@ def test_an_exponential_is_right_to_the_last_digits(fresh):
     exp = compiled.kernels("base").exp
     x = np.linspace(-87.0, 0.0, 200_001, dtype=np.float32)
     expected = np.exp(x.astype(np.float64))
-    actual = np.array([exp(one) for one in x[::50]])
+    actual = np.array([exp(item) for item in x[::50]])
     assert np.abs(actual / expected[::50] - 1.0).max() < 2.0 * np.finfo(np.float32).eps
 
 
 def forget_kernels(monkeypatch):
-    for name in [one for one in sys.modules if one.startswith("burn_cpu.compiled_")]:
+    for name in [module for module in sys.modules if module.startswith("burn_cpu.compiled_")]:
         monkeypatch.delitem(sys.modules, name)
 
 
@@ -223,7 +223,7 @@ def test_numba_that_does_not_work_is_left_alone(fresh, monkeypatch, tmp_path):
     monkeypatch.setenv("BURN_CPU_JIT", "1")
     (tmp_path / "numba.py").write_text("raise RuntimeError('of another NumPy')")
     monkeypatch.syspath_prepend(tmp_path)
-    for name in [one for one in sys.modules if one.partition(".")[0] == "numba"]:
+    for name in [module for module in sys.modules if module.partition(".")[0] == "numba"]:
         monkeypatch.delitem(sys.modules, name)
     forget_kernels(monkeypatch)
     assert compiled.kernels("rows") is None

@@ -87,7 +87,7 @@ def assert_same_bits(actual, expected):
     assert actual.shape == expected.shape
     if actual.dtype.kind in "fV":
         assert np.array_equal(np.isnan(actual), np.isnan(expected))
-        actual, expected = (np.where(np.isnan(one), 0, one) for one in (actual, expected))
+        actual, expected = (np.where(np.isnan(item), 0, item) for item in (actual, expected))
     assert actual.tobytes() == expected.tobytes()
 
 
@@ -354,7 +354,7 @@ INTEGERS = {
 @pytest.mark.parametrize("rows", [(), (1,), (2, 5), (3, 0)], ids=str)
 @pytest.mark.parametrize("kind", INTEGERS)
 def test_products_of_two_quantized_tensors(backend, implementation, kind, rows):
-    a, b = (RANDOM.normal(size=(*one, 128)).astype(np.float32) for one in (rows, (40,)))
+    a, b = (RANDOM.normal(size=(*item, 128)).astype(np.float32) for item in (rows, (40,)))
     first, second = INTEGERS[kind]
     first = first if rows else first.with_level(QuantLevel.TENSOR)
     values, scales, _ = quantized(backend, b, second)

@@ -44,13 +44,13 @@ def check(actual, expected, tolerance=1e-5):
 
 def check_all(backend, x, weight, bias, attributes, dtype=np.float32, tolerance=1e-5):
     """The convolution, its adjoint and the gradient by the weight."""
-    wide = [one if one is None else one.astype(np.float64) for one in (x, weight, bias)]
-    narrow = [one if one is None else one.astype(dtype) for one in (x, weight, bias)]
+    wide = [tensor if tensor is None else tensor.astype(np.float64) for tensor in (x, weight, bias)]
+    narrow = [tensor if tensor is None else tensor.astype(dtype) for tensor in (x, weight, bias)]
     expected = backend.conv(*wide, **attributes)
     check(backend.conv(*narrow, **attributes), expected, tolerance)
     g = RANDOM.normal(size=expected.shape).astype(dtype)
     rest = conv_geometry(x.shape, weight.shape, **attributes).output_padding
-    if all(one < step for one, step in zip(rest, attributes["stride"], strict=True)):
+    if all(item < step for item, step in zip(rest, attributes["stride"], strict=True)):
         numbers = {**attributes, "output_padding": rest}
         adjoint = backend.conv_transpose(g.astype(np.float64), wide[1], None, **numbers)
         check(backend.conv_transpose(g, narrow[1], None, **numbers), adjoint, tolerance)
@@ -62,7 +62,7 @@ def check_all(backend, x, weight, bias, attributes, dtype=np.float32, tolerance=
 def operands(name):
     shape, weight_shape, stride, padding, dilation = GEOMETRIES[name]
     x, weight = RANDOM.normal(size=shape), RANDOM.normal(size=weight_shape)
-    pairs = tuple((one, one) for one in padding)
+    pairs = tuple((item, item) for item in padding)
     numbers = {"stride": stride, "padding": pairs, "dilation": dilation, "groups": 1}
     return x, weight, RANDOM.normal(size=weight_shape[0]), numbers
 
@@ -76,8 +76,8 @@ def test_results_are_those_of_float64(backend, monkeypatch, name, threads):
 
 @pytest.mark.parametrize(
     "sample",
-    [one for one in samples.SAMPLES if one.attributes["groups"] == 1 and one.operands[0].size],
-    ids=lambda one: one.note,
+    [item for item in samples.SAMPLES if item.attributes["groups"] == 1 and item.operands[0].size],
+    ids=lambda item: item.note,
 )
 def test_samples_of_the_kit_give_the_same(backend, sample):
     check_all(backend, *sample.operands, sample.attributes)
@@ -89,7 +89,7 @@ def test_16_bit_floats_are_computed_in_float32(backend):
 
 def test_views_and_read_only_arrays_give_what_copies_do(backend):
     x, weight, bias, numbers = operands("many windows")
-    x, weight, bias = (one.astype(np.float32) for one in (x, weight, bias))
+    x, weight, bias = (tensor.astype(np.float32) for tensor in (x, weight, bias))
     expected = backend.conv(x, weight, bias, **numbers)
     frozen = x.copy()
     frozen.flags.writeable = False
@@ -110,5 +110,5 @@ def test_kernels_are_used_from_a_number_of_products_on(backend, monkeypatch):
         assert len(used) == count
         used.clear()
     monkeypatch.setattr(direct_convolution, "_MIN_PRODUCTS", 1 << 60)
-    backend.conv(*(one.astype(np.float32) for one in (x, weight, bias)), **numbers)
+    backend.conv(*(tensor.astype(np.float32) for tensor in (x, weight, bias)), **numbers)
     assert not used

@@ -136,4 +136,4 @@ def test_nothing_is_written_where_nothing_shall_be_kept(tmp_path, kernel, cache,
     assert by_numba(kernel)
     assert by_numba(kernel)
     assert by_llvm(monkeypatch)
-    assert [one.name for one in tmp_path.rglob("*")] == ["sources", "kernels_of_a_test.py"]
+    assert [path.name for path in tmp_path.rglob("*")] == ["sources", "kernels_of_a_test.py"]

@@ -36,7 +36,7 @@ def loss_of(net):
 def addresses(net, optimizer):
     states = [x for slot in optimizer._slots for x in slot.states]
     arrays = [x.inner().primitive for x in net.parameters()] + [x.primitive for x in states]
-    return [one.__array_interface__["data"][0] for one in arrays]
+    return [array.__array_interface__["data"][0] for array in arrays]
 
 
 OPTIMIZERS = [
@@ -52,7 +52,7 @@ OPTIMIZERS = [
 ]
 
 
-@pytest.mark.parametrize("make", [one for one in OPTIMIZERS if one is not optim.Adan])
+@pytest.mark.parametrize("make", [item for item in OPTIMIZERS if item is not optim.Adan])
 def test_steps_overwrite_parameters_and_states(net, make):
     # Adan holds the last gradients too, which are new at each step.
     optimizer = make(net)
@@ -110,7 +110,7 @@ def test_a_graph_that_lives_on_keeps_its_values(net):
 
 
 def test_parameters_that_were_exchanged_are_found(backend):
-    values = [np.full(4, one, np.float32) for one in (1.0, 2.0)]
+    values = [np.full(4, number, np.float32) for number in (1.0, 2.0)]
     numbers = {"learning_rate": 1.0, "momentum": 0.0, "dampening": 0.0, "weight_decay": 0.0}
     gradients = [np.zeros(4, np.float32), np.ones(4, np.float32)]
 
@@ -121,4 +121,4 @@ def test_parameters_that_were_exchanged_are_found(backend):
     assert [first[0], second[0]] == [1.0, 1.0]
     second, first = step([second, first])
     assert [first[0], second[0]] == [0.0, 1.0]
-    assert all(one.tolist() == [one[0]] * 4 for one in (first, second))
+    assert all(tensor.tolist() == [tensor[0]] * 4 for tensor in (first, second))

@@ -99,22 +99,22 @@ def test_a_convolution_is_the_same_in_any_number_of_parts(
     generator = np.random.default_rng(0)
     device = CPU.autodiff()
     operands = [
-        burn.asarray(generator.normal(size=one), device=device).require_grad()
-        for one in (shape, weight, weight[0])
+        burn.asarray(generator.normal(size=item), device=device).require_grad()
+        for item in (shape, weight, weight[0])
     ]
 
     def results():
         window_blocks.layout.cache_clear()
         output = F.conv2d(*operands, stride=stride, padding=1, groups=groups)
         gradients = (output * output).sum().backward()
-        found = [output.inner(), *[one.grad(gradients) for one in operands]]
-        return [one.numpy() for one in found]
+        found = [output.inner(), *[operand.grad(gradients) for operand in operands]]
+        return [tensor.numpy() for tensor in found]
 
     expected = results()
     monkeypatch.setattr(window_blocks, "_MIN_NS_FOR_THREADS", 0.0)
     monkeypatch.setattr(window_blocks, "thread_count", lambda: count)
-    for actual, one in zip(results(), expected, strict=True):
-        np.testing.assert_allclose(actual, one, rtol=1e-12, atol=1e-12)
+    for actual, item in zip(results(), expected, strict=True):
+        np.testing.assert_allclose(actual, item, rtol=1e-12, atol=1e-12)
 
 
 FORKED = """

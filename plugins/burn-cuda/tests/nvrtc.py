@@ -50,7 +50,7 @@ def errors(source):
 
 def assembly(source, options):
     """The instructions (PTX) of a kernel that is right."""
-    log, text = _compiled(source, (*FOR_ALL, *[one.encode() for one in options]))
+    log, text = _compiled(source, (*FOR_ALL, *[option.encode() for option in options]))
     assert not log
     return text
 

@@ -50,7 +50,7 @@ def backend():
 
 
 def test_no_two_parts_of_the_backend_have_a_method_of_one_name():
-    parts = [one for one in CudaBackend.__bases__ if one.__module__.startswith("burn_cuda")]
+    parts = [base for base in CudaBackend.__bases__ if base.__module__.startswith("burn_cuda")]
     names = [
         name
         for part in parts

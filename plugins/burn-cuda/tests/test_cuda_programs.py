@@ -122,7 +122,7 @@ class Training:
             x = burn.asarray(self.data.normal(size=(8, 12)).astype(np.float32), device=self.device)
             y = burn.asarray(self.data.integers(0, 5, 8), device=self.device)
             found.append(self.step(x, y))
-        return [one.item() for one in found]
+        return [item.item() for item in found]
 
 
 @pytest.mark.parametrize(
@@ -143,10 +143,10 @@ def test_parameters_and_moments_stay_where_they_are(gpu, captures):
     training = Training(device, compiles=True)
     training.losses(4)
     parameters = list(training.model.parameters())
-    addresses = [runtime.address(one.detach().primitive) for one in parameters]
+    addresses = [runtime.address(parameter.detach().primitive) for parameter in parameters]
     before = len(captures)
     training.losses(4)
-    assert [runtime.address(one.detach().primitive) for one in parameters] == addresses
+    assert [runtime.address(parameter.detach().primitive) for parameter in parameters] == addresses
     assert len(captures) == before
     assert "2 inputs are copied" in training.step.explain()  # the data
 
@@ -190,12 +190,12 @@ def test_random_numbers_of_a_captured_program_are_those_of_the_eager_one(gpu):
         ) * 3.0
 
     device.seed(11)
-    expected = [[one.numpy() for one in draw()] for _ in range(5)]
+    expected = [[tensor.numpy() for tensor in draw()] for _ in range(5)]
     device.seed(11)
     compiled = burn.compile(draw)
     for wanted in expected:
-        for one, values in zip(compiled(), wanted, strict=True):
-            np.testing.assert_array_equal(one.numpy(), values)
+        for tensor, values in zip(compiled(), wanted, strict=True):
+            np.testing.assert_array_equal(tensor.numpy(), values)
     assert "captured and launched at once" in compiled.explain()
 
 
@@ -220,8 +220,8 @@ def test_a_loop_in_a_captured_program_runs_its_body_anew(gpu, noise):
             steps = burn.arange(12, dtype="float32", device=device).reshape((4, 3))
             results.append(function(start, steps))
     for ours, theirs in zip(found, expected, strict=True):
-        for one, other in zip(ours, theirs, strict=True):
-            np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-6)
+        for tensor, other in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(tensor.numpy(), other.numpy(), rtol=1e-6)
 
 
 def test_results_that_are_kept_keep_their_values(gpu):
@@ -253,7 +253,7 @@ def test_a_relaxed_program_alone_may_contract():
         (source,) = backend.compile(graph, table.device).kernels.values()
         assert contracts[source] is relaxed
     contracts.clear()
-    x, y = (table.full(shape=(7,), fill_value=one, dtype=burn.float32) for one in (1.0, 2.0))
+    x, y = (table.full(shape=(7,), fill_value=number, dtype=burn.float32) for number in (1.0, 2.0))
     table.lerp(x, y, 0.375)
     assert False in contracts.values()
 
@@ -274,7 +274,7 @@ def test_the_numbers_of_a_run_and_its_copies_may_be_more_than_one_launch_brings(
     compiled = burn.compile(lambda *xs: [x + 1.0 for x in xs])
     for start in range(3):
         xs = [burn.full(3, float(start + number), device=device) for number in range(count)]
-        found = [one.numpy()[0] for one in compiled(*xs)]
+        found = [tensor.numpy()[0] for tensor in compiled(*xs)]
         assert found == [start + number + 1.0 for number in range(count)]
 
 
@@ -290,7 +290,7 @@ def test_a_small_product_is_the_sum_of_what_its_warps_compute(tile, transposed, 
     second = np.ascontiguousarray(b.T if transposed[1] else b)
     out = np.full((rows, columns), np.nan, np.float32)
     leading = first.shape[1], second.shape[1]
-    addresses = tuple(one.ctypes.data for one in (first, second, out))
+    addresses = tuple(item.ctypes.data for item in (first, second, out))
     runtime = emulated.Runtime(0)
     launch_of(runtime.compile, tile, shape, transposed, leading, addresses)
     np.testing.assert_allclose(out, a @ b, rtol=1e-4, atol=1e-5)

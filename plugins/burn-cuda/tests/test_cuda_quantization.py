@@ -283,13 +283,13 @@ def test_a_product_that_starts_early_reads_what_the_kernel_before_it_wrote(ops):
         return found
 
     runtime = ops.backend.runtime
-    one_by_one = [get(ops, one) for one in chain(runtime.synchronize)]
-    assert all(np.all(np.isfinite(one.astype(np.float32))) for one in one_by_one)
+    one_by_one = [get(ops, item) for item in chain(runtime.synchronize)]
+    assert all(np.all(np.isfinite(item.astype(np.float32))) for item in one_by_one)
     launch, captured = runtime.capture(chain)
     for found in (chain(), captured, captured):
         launch()
-        for one, two in zip(one_by_one, found, strict=True):
-            assert same(one, get(ops, two))
+        for item, two in zip(one_by_one, found, strict=True):
+            assert same(item, get(ops, two))
 
 
 @pytest.mark.skipif(not ON_GPU, reason="no GPU captures a program")
@@ -297,14 +297,14 @@ def test_a_compiled_program_with_products_on_several_lanes_gives_what_it_gives_e
     device = burn.Device("cuda")
     scheme = QuantScheme(QuantValue.Q4F).per_block((1, 32), ScaleDType.F16)
     drawn = [burn.asarray(numbers(1024, 1024, seed=seed), device=device) for seed in range(6)]
-    weights = [one.astype(burn.bfloat16).quantize_dynamic(scheme) for one in drawn]
+    weights = [item.astype(burn.bfloat16).quantize_dynamic(scheme) for item in drawn]
     x = burn.asarray(numbers(2, 1024), device=device).astype(burn.bfloat16)
 
     def branches(x):
         parts = [F.linear(x * (1 + i), weight, transposed=True) for i, weight in enumerate(weights)]
         joined = parts[0]
-        for one in parts[1:]:
-            joined = joined * 0.5 + one / 64.0
+        for part in parts[1:]:
+            joined = joined * 0.5 + part / 64.0
         return F.linear(joined / 16.0, weights[0], transposed=True)
 
     eager = branches(x).astype(burn.float32).numpy()

@@ -55,16 +55,16 @@ def everything(device, dtype, case, bias, seed=0):
     """A convolution and its gradients, as arrays."""
     shape, kernel, options = CASES[case]
     generator = np.random.default_rng(seed)
-    given = [generator.standard_normal(one) for one in (shape, kernel, (kernel[0],))]
+    given = [generator.standard_normal(item) for item in (shape, kernel, (kernel[0],))]
     tensors = [
-        burn.asarray(one, dtype=dtype, device=device.autodiff()).require_grad() for one in given
+        burn.asarray(item, dtype=dtype, device=device.autodiff()).require_grad() for item in given
     ]
     x, weight, numbers = tensors
     y = convolve(x, weight, {**options, "bias": numbers} if bias else options)
     gradients = (y * y).sum().backward()
     used = tensors if bias else tensors[:2]
-    results = [y.inner(), *[one.grad(gradients) for one in used]]
-    return [one.astype("float64").numpy() for one in results]
+    results = [y.inner(), *[item.grad(gradients) for item in used]]
+    return [result.astype("float64").numpy() for result in results]
 
 
 def compare(results, expected, tolerance):
@@ -143,11 +143,13 @@ class Graph:
         kinds = {"FLOAT": np.float32, "HALF": np.float16}
         assert self.result.output is True
         all_of = [*self.operands, self.result]
-        arrays = [Array(pointers[one.uid], one.dim, kinds[one.data_type]).values for one in all_of]
-        for one, array in zip(all_of, arrays, strict=True):
-            assert tuple(number * array.itemsize for number in one.stride) == array.strides
-        first, second = [torch.from_numpy(one.astype(np.float64)) for one in arrays[:2]]
-        shapes = {name: tuple(one.dim) for name, one in zip("abc", all_of, strict=True)}
+        arrays = [
+            Array(pointers[item.uid], item.dim, kinds[item.data_type]).values for item in all_of
+        ]
+        for item, array in zip(all_of, arrays, strict=True):
+            assert tuple(number * array.itemsize for number in item.stride) == array.strides
+        first, second = [torch.from_numpy(array.astype(np.float64)) for array in arrays[:2]]
+        shapes = {name: tuple(item.dim) for name, item in zip("abc", all_of, strict=True)}
         image = shapes["c"] if self.kind == "dgrad" else shapes["a"]
         weight = shapes["c"] if self.kind == "wgrad" else shapes["b"]
         windows = self.windows
@@ -438,8 +440,8 @@ def test_its_convolutions_are_those_of_the_cpu(case, dtype, bias, monkeypatch):
     expected = everything(burn.Device("cpu"), dtype, case, bias)
     compare(results, expected, {"float32": 1e-5, "float16": 3e-3, "bfloat16": 2e-2}[dtype])
     again = everything(device, dtype, case, bias)
-    for one, other in zip(results, again, strict=True):
-        np.testing.assert_array_equal(one, other)
+    for item, other in zip(results, again, strict=True):
+        np.testing.assert_array_equal(item, other)
 
 
 @on_gpu

@@ -46,10 +46,10 @@ class Ops:
             pytest.skip("it takes half a minute without a GPU")
 
     def __call__(self, name, *arrays, **attributes):
-        operands = [self.put(one) if isinstance(one, np.ndarray) else one for one in arrays]
+        operands = [self.put(array) if isinstance(array, np.ndarray) else array for array in arrays]
         results = getattr(self.subject.table, name)(*operands, **attributes)
         if isinstance(results, tuple):
-            return tuple([self.get(one) for one in results])
+            return tuple([self.get(result) for result in results])
         return self.get(results)
 
 
@@ -204,7 +204,7 @@ def test_attention_over_tiles_that_are_not_full(ops, lengths, dtype):
     value, bias = normal(2, keys, values, dtype=dtype), normal(queries, keys, dtype=dtype)
     mask = RNG.random((2, queries, keys)) < 0.4
     mask[0, queries // 2] = True
-    wide = [one.astype(np.float64) for one in (query, key, value)]
+    wide = [tensor.astype(np.float64) for tensor in (query, key, value)]
     cases = [
         ({}, None, None),
         ({"is_causal": True}, None, None),
@@ -236,7 +236,7 @@ def test_large_convolutions_are_those_of_their_definition(
     found = ops("conv", x, weight, bias, **rules)
     assert np.max(np.abs(found - expected)) < 1e-5 * np.max(np.abs(expected))
     g = normal(*expected.shape)
-    wide = [one.astype(np.float64) for one in (x, weight, g)]
+    wide = [tensor.astype(np.float64) for tensor in (x, weight, g)]
     back = {**rules, "output_padding": (0, 0)}
     expected = reference("conv_transpose", wide[2], wide[1], None, **back)
     found = ops("conv_transpose", g, weight, None, **back)
@@ -294,7 +294,7 @@ def test_winograd_spreads_what_is_not_finite_by_one_position(ops, monkeypatch, r
 def test_results_of_permuted_operands_have_their_layout(ops):
     x, y = normal(40, 30, 20), normal(40, 30, 20)
     table = ops.subject.table
-    moved = [table.permute(ops.put(one), axes=(2, 0, 1)) for one in (x, y)]
+    moved = [table.permute(ops.put(tensor), axes=(2, 0, 1)) for tensor in (x, y)]
     total = table.add(*moved)
     np.testing.assert_array_equal(ops.get(total), (x + y).transpose(2, 0, 1))
     np.testing.assert_array_equal(ops.get(table.less(moved[0], 0.0)), (x < 0).transpose(2, 0, 1))
@@ -325,7 +325,9 @@ def test_gradients_of_attention_over_tiles_that_are_not_full(ops, lengths, dtype
     for small, attributes in ((1.0, {"softcap": 2.0}), (2.0**-13, {"is_causal": True})):
         slope = (g * small).astype(g.dtype)
         operands = [query, key, value, mask, bias, slope]
-        wide = [one if one.dtype == bool else one.astype(np.float64) for one in operands]
+        wide = [
+            operand if operand.dtype == bool else operand.astype(np.float64) for operand in operands
+        ]
         rules = {"scale": 0.3, "softcap": None, "is_causal": False, **attributes}
         expected = reference("attention_grad", *wide, **rules)
         found = ops("attention_grad", *operands, **rules)
@@ -349,13 +351,13 @@ def test_batch_normalization_of_channels_of_any_length(ops, shape, dtype):
     x, g = normal(*shape, dtype=dtype), normal(*shape, dtype=dtype)
     gamma, beta = normal(shape[1], dtype=dtype), normal(shape[1], dtype=dtype)
     reference = Ops(Subject.of(burn.Device("cpu")))
-    wide = [one.astype(np.float64) for one in (x, gamma, beta)]
+    wide = [tensor.astype(np.float64) for tensor in (x, gamma, beta)]
     found = ops("batch_norm_training", x, gamma, beta, epsilon=1e-3)
     expected = reference("batch_norm_training", *wide, epsilon=1e-3)
     for own, other in zip(found, expected, strict=True):
         assert_near(own, other, 4 * FLOATS[dtype])
     moments = found[1:]
-    wide = [one.astype(np.float64) for one in (x, gamma, *moments, g)]
+    wide = [item.astype(np.float64) for item in (x, gamma, *moments, g)]
     expected = reference("batch_norm_grad", *wide, epsilon=1e-3)
     found = ops("batch_norm_grad", x, gamma, *moments, g, epsilon=1e-3)
     for own, other in zip(found, expected, strict=True):
@@ -401,7 +403,7 @@ def test_gradients_of_attention_by_products(ops, queries, keys, is_causal, dtype
     operands, rules = (query, key, value, None, None, g), {"scale": 0.3, "softcap": None}
     rules["is_causal"] = is_causal
     reference = Ops(Subject.of(burn.Device("cpu")))
-    wide = [None if one is None else one.astype(np.float64) for one in operands]
+    wide = [None if operand is None else operand.astype(np.float64) for operand in operands]
     expected = reference("attention_grad", *wide, **rules)
     for own, other in zip(ops("attention_grad", *operands, **rules), expected, strict=True):
         assert_near(own, other, 10 * FLOATS[dtype])
@@ -417,7 +419,7 @@ def test_gradients_of_layer_norm_for_rows_of_any_length(ops, shape, dtype, reque
     gamma = normal(shape[1], dtype=dtype)
     reference = Ops(Subject.of(burn.Device("cpu")))
     for scale in (gamma, None)[: 2 if everything or x.size < 4000 else 1]:
-        wide = [None if one is None else one.astype(np.float64) for one in (x, scale, g)]
+        wide = [None if item is None else item.astype(np.float64) for item in (x, scale, g)]
         expected = reference("layer_norm_grad", *wide, epsilon=1e-3)
         found = ops("layer_norm_grad", x, scale, g, epsilon=1e-3)
         for own, other in zip(found, expected, strict=True):
@@ -446,7 +448,7 @@ def test_an_lstm_of_any_size(ops, count, hidden, has_bias, has_gradients, revers
     ]
     reference = Ops(Subject.of(burn.Device("cpu")))
     for name, given in (("lstm", operands), ("lstm_grad", [*operands, *slopes])):
-        wide = [None if one is None else one.astype(np.float64) for one in given]
+        wide = [None if item is None else item.astype(np.float64) for item in given]
         expected = reference(name, *wide, reverse=reverse)
         for own, other in zip(ops(name, *given, reverse=reverse), expected, strict=True):
             distance = np.linalg.norm(own.astype(np.float64) - other)

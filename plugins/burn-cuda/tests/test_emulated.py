@@ -61,10 +61,10 @@ def test_a_complex_function_has_the_special_cases_of_the_standard(subject, name)
 
 @pytest.mark.parametrize("name", ["gather", "cross_entropy", "cross_entropy_grad", "nll_loss"])
 def test_kernels_report_indices_that_are_out_of_range(subject, name):
-    refused = [one for one in SAMPLES[name].errors if one.in_data]
+    refused = [error for error in SAMPLES[name].errors if error.in_data]
     assert refused
-    for one in refused:
-        check_error_in_table(subject, SAMPLES[name], one)
+    for item in refused:
+        check_error_in_table(subject, SAMPLES[name], item)
 
 
 @pytest.mark.parametrize("name", sorted(name for name in REGISTRY if name.endswith("_step")))

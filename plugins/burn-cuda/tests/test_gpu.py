@@ -137,7 +137,7 @@ def test_staged_memory_is_uploaded_while_the_device_works(device, cupy):
     # Memory of the host that is staged next is not that which still has to be read.
     others = [backend.staging(TensorData(values), device.id) for _ in range(3)]
     np.testing.assert_array_equal(backend.to_data(x).array, np.arange(4 * MIB, dtype=np.float32))
-    assert all(one.array[5] == -1.0 for one in others)
+    assert all(other.array[5] == -1.0 for other in others)
     del busy
 
 

@@ -246,7 +246,7 @@ def tiles_of(dtype):
     """Tiles for few and for many features, with tensor cores and without."""
     cases = itertools.product((3, 64, 128), ((7, 0), (9, 0)))
     tiles = [attention_tiles(most, most, dtype.itemsize, capability) for most, capability in cases]
-    return [one for one in tiles if one is not None]
+    return [tile for tile in tiles if tile is not None]
 
 
 def sources_of_words():

@@ -139,5 +139,5 @@ def test_a_kernel_overwrites_the_result_of_a_call_only_where_it_is_its_own(makes
         output %3
     """)
     target = Target(frozenset([float32]), lambda _: False, makes_own=lambda _: makes_own)
-    (kernel,) = [one for one in planned(graph, target).steps if isinstance(one, KernelCall)]
+    (kernel,) = [step for step in planned(graph, target).steps if isinstance(step, KernelCall)]
     assert kernel.over == ((0,) if makes_own else (None,))

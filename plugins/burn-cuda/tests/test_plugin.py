@@ -51,7 +51,7 @@ def machine(monkeypatch):
 
 def test_each_gpu_is_a_device_with_what_the_driver_knows(machine):
     devices, reason = machine(GPUS[1:])
-    assert [(one.type, one.index, one.hardware) for one in devices] == [
+    assert [(device.type, device.index, device.hardware) for device in devices] == [
         ("cuda", 0, "NVIDIA H200"),
         ("cuda", 1, "NVIDIA H200"),
     ]
@@ -62,14 +62,17 @@ def test_each_gpu_is_a_device_with_what_the_driver_knows(machine):
 
 def test_the_most_capable_gpu_comes_first_as_in_cuda(machine):
     devices, _ = machine(GPUS)
-    assert [one.hardware for one in devices] == ["NVIDIA H200", "NVIDIA H200", "NVIDIA T4"]
+    assert [device.hardware for device in devices] == ["NVIDIA H200", "NVIDIA H200", "NVIDIA T4"]
     devices, _ = machine(GPUS, order="PCI_BUS_ID")
-    assert [one.hardware for one in devices] == ["NVIDIA T4", "NVIDIA H200", "NVIDIA H200"]
+    assert [device.hardware for device in devices] == ["NVIDIA T4", "NVIDIA H200", "NVIDIA H200"]
 
 
 def test_a_gpu_that_cuda_does_not_show_is_no_device(machine):
     devices, _ = machine(GPUS, choice="2,1")
-    assert [(one.index, one.hardware) for one in devices] == [(0, "NVIDIA T4"), (1, "NVIDIA H200")]
+    assert [(device.index, device.hardware) for device in devices] == [
+        (0, "NVIDIA T4"),
+        (1, "NVIDIA H200"),
+    ]
 
 
 def test_a_part_of_a_gpu_is_a_device_without_memory_and_usage(machine):
@@ -116,7 +119,7 @@ def test_gpus_that_are_too_old_are_a_reason(machine):
     assert devices == []
     assert reason == "Tesla K80 is older than compute capability 5.0"
     devices, _ = machine([old, GPUS[0]])
-    assert [(one.index, one.hardware) for one in devices] == [(0, "NVIDIA T4")]
+    assert [(device.index, device.hardware) for device in devices] == [(0, "NVIDIA T4")]
 
 
 def test_asking_for_a_gpu_raises_the_reason(machine, monkeypatch):

@@ -89,9 +89,9 @@ def test_ops_run_where_their_operands_are(device, current, cupy):
         x.astype("bfloat16"),
         burn.from_dlpack(x),
     ]
-    for one in made:
-        assert one.device is device
-        assert one.primitive.data.device_id == device.index
+    for tensor in made:
+        assert tensor.device is device
+        assert tensor.primitive.data.device_id == device.index
     np.testing.assert_allclose(made[2].numpy(), a @ a.T, rtol=1e-4, atol=1e-4)
     np.testing.assert_array_equal(made[5].numpy(), np.sort(a, axis=1))
     np.testing.assert_allclose(made[7].numpy(), a.cumsum(0), rtol=1e-4, atol=1e-4)
@@ -170,8 +170,8 @@ def test_a_transfer_never_reads_too_early_nor_is_memory_used_again_too_early(sou
         del y  # its memory is free now: the next array may get it
         burn.full((4096, 4096), -1.0, dtype="float32", device=source) * 2.0
         if len(there) == 10:
-            for position, one in enumerate(there, number - 9):
-                corner = one[::17, ::13].numpy()
+            for position, item in enumerate(there, number - 9):
+                corner = item[::17, ::13].numpy()
                 np.testing.assert_allclose(corner, position + 1.0, rtol=1e-5)
             there.clear()
     assert device.id == target.index
@@ -310,7 +310,7 @@ def test_arrays_of_other_libraries_stay_where_they_are(current, cupy):
 
 def test_torch_and_cuda_share_memory_of_the_second_gpu(current):
     torch = pytest.importorskip("torch", reason="torch is not installed")
-    there = [one for one in burn.Device.enumerate("torch/cuda") if one.index == 1]
+    there = [index for index in burn.Device.enumerate("torch/cuda") if index.index == 1]
     if not there:
         pytest.skip("burn-torch has no second CUDA device here")
     theirs = torch.arange(6.0, device="cuda:1")

@@ -89,7 +89,7 @@ def test_a_step_of_an_optimizer_overwrites_what_it_alone_uses(device):
 
     def step():
         optimizer.step((model(x) ** 2).sum().backward())
-        return [address(one.detach()) for one in (model.weight, model.bias)]
+        return [address(item.detach()) for item in (model.weight, model.bias)]
 
     step()
     addresses = step()

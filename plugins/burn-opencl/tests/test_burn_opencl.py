@@ -89,7 +89,7 @@ def test_without_a_driver_there_is_no_device(tmp_path):
 
 
 @pytest.mark.skipif(
-    all(one.platform != "Portable Computing Language" for one in found_devices()),
+    all(device.platform != "Portable Computing Language" for device in found_devices()),
     reason="only PoCL makes two devices of one",
 )
 def test_two_devices_of_one_machine_have_tensors_of_their_own():
@@ -143,7 +143,7 @@ def test_products_of_matrices_of_odd_sizes(device, shape):
     numbers = np.random.default_rng(1)
     a, b = numbers.normal(size=(m, k)), numbers.normal(size=(n, k))
     for dtype, allowed in ((float32, 1e-3), (float64, 1e-10)):
-        x, y = (burn.asarray(one, dtype=dtype, device=device) for one in (a, b))
+        x, y = (burn.asarray(tensor, dtype=dtype, device=device) for tensor in (a, b))
         np.testing.assert_allclose((x @ y.T).numpy(), a @ b.T, atol=allowed)
         stacked = burn.stack([x, x + 1])
         np.testing.assert_allclose((stacked @ y.T).numpy()[1], (a + 1) @ b.T, atol=allowed)
@@ -362,18 +362,20 @@ def test_weights_after_some_steps_are_those_of_the_cpu(device):
             burn.asarray(rng.normal(size=shape), device=tracked).require_grad()
             for shape in ((8, 16), (16,), (16, 1))
         ]
-        moments = [[burn.zeros(one.shape, dtype=float64, device=tracked)] * 2 for one in weights]
+        moments = [
+            [burn.zeros(weight.shape, dtype=float64, device=tracked)] * 2 for weight in weights
+        ]
         for step in range(1, 21):
             hidden = burn.tanh(x @ weights[0] + weights[1])
             gradients = burn.mean(burn.square(hidden @ weights[2] - y)).backward()
-            for number, one in enumerate(weights):
+            for number, weight in enumerate(weights):
                 with burn.no_grad():
-                    gradient = one.grad(gradients)
+                    gradient = weight.grad(gradients)
                     new, *moments[number] = burn.optim.adam_step(
-                        one.detach(), gradient, *moments[number], step=step, learning_rate=0.01
+                        weight.detach(), gradient, *moments[number], step=step, learning_rate=0.01
                     )
                 weights[number] = new.require_grad()
-        return [one.detach().inner().numpy() for one in weights]
+        return [weight.detach().inner().numpy() for weight in weights]
 
     for found, expected in zip(train(device), train(burn.Device("cpu")), strict=True):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)

@@ -62,7 +62,7 @@ def failures(backend, device, **chosen):
     groups = groups_of(Subject(backend, device), Selection(quick=True, **chosen))
     results = [check.run() for group in groups for check in group.checks]
     assert results
-    return [f"{one.check}: {one.message}" for one in results if one.status.is_wrong]
+    return [f"{result.check}: {result.message}" for result in results if result.status.is_wrong]
 
 
 @pytest.mark.parametrize("name", OPS)
@@ -131,7 +131,7 @@ def listed(monkeypatch):
     def probe(*devices):
         monkeypatch.setattr(plugin, "found_devices", lambda: list(devices))
         (spec,) = plugin.burn_backends()
-        return [(f"{one.type}:{one.index}", one.hardware, one.driver) for one in spec.probe()]
+        return [(f"{item.type}:{item.index}", item.hardware, item.driver) for item in spec.probe()]
 
     return probe
 
@@ -156,8 +156,8 @@ def test_hardware_of_two_platforms_is_shown_as_such(listed):
 
 def test_hardware_is_identified_by_its_id_before_its_name(listed):
     names = [
-        one[1]
-        for one in listed(
+        item[1]
+        for item in listed(
             found("gpu", "NVIDIA H200", "NVIDIA CUDA", unique="a"),
             found("gpu", "NVIDIA H200", "NVIDIA CUDA", unique="b"),
             found("gpu", "H200 through PoCL", "Portable Computing Language", unique="b"),
@@ -172,8 +172,8 @@ def test_hardware_is_identified_by_its_id_before_its_name(listed):
 
 def test_the_processors_of_two_platforms_are_one(listed):
     names = [
-        one[1]
-        for one in listed(
+        item[1]
+        for item in listed(
             found("cpu", "pthread-haswell-AMD EPYC", "Portable Computing Language"),
             found("cpu", "AMD EPYC 7B13", "Intel(R) CPU Runtime for OpenCL(TM) Applications"),
         )

@@ -259,8 +259,8 @@ def test_the_caller_may_write_to_its_memory_at_once(own, monkeypatch, staged):
         data = TensorData(values)
         made.append(own.from_data(own.staging(data, own.device) if staged else data, own.device))
     values[:] = -1
-    for number, one in enumerate(made):
-        assert (own.to_data(one).array == number).all()
+    for number, item in enumerate(made):
+        assert (own.to_data(item).array == number).all()
 
 
 def test_pending_uploads_are_limited(own, monkeypatch):
@@ -298,7 +298,7 @@ def test_uploads_of_many_threads_keep_their_values(own):
     def work(seed):
         values = np.random.default_rng(seed).normal(size=3000).astype(np.float32)
         found = [own.to_data(upload(own, values)).array for _ in range(30)]
-        wrong.extend([seed for one in found if not np.array_equal(one, values)])
+        wrong.extend([seed for item in found if not np.array_equal(item, values)])
 
     threads = [threading.Thread(target=work, args=(seed,)) for seed in range(16)]
     for thread in threads:
@@ -356,7 +356,7 @@ resource.setrlimit(resource.RLIMIT_AS, (used + (20 << 20), -1))
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not say what is left")
 def test_a_program_that_ends_with_little_address_space_asks_for_no_binary(tmp_path):
-    if not any(one.type == "cpu" for one in found_devices()):
+    if not any(device.type == "cpu" for device in found_devices()):
         return
     environment = os.environ | {"BURN_CACHE": str(tmp_path)}
     subprocess.run([sys.executable, "-c", _ENDS_SHORT_OF_MEMORY], env=environment, check=True)
@@ -389,7 +389,7 @@ print("ends")
 @pytest.mark.exhaustive
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not say what is left")
 def test_a_limited_address_space_ends_no_process():
-    if not any(one.type == "cpu" for one in found_devices()):
+    if not any(device.type == "cpu" for device in found_devices()):
         return
     printed = subprocess.check_output([sys.executable, "-c", _LIMITED], text=True)
     assert printed.split() == ["ends"]

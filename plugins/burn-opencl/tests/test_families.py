@@ -163,13 +163,13 @@ def test_large_tensors_give_what_burn_cpu_gives(own, case):
                 return [upload(part) for part in one]
             return None if one is None else backend.from_data(TensorData(one), device)
 
-        uploaded = [upload(one) for one in operands]
+        uploaded = [upload(operand) for operand in operands]
         result = getattr(ops, name)(*uploaded, **attributes)
         outputs = result if isinstance(result, tuple) else (result,)
-        return [backend.to_data(one).array for one in outputs]
+        return [backend.to_data(output).array for output in outputs]
 
     found = computed(own, own.device, resolve(own, own.device))
-    for one, other in zip(found, computed(cpu.backend, cpu.id, table), strict=True):
-        assert one.dtype == other.dtype
+    for tensor, other in zip(found, computed(cpu.backend, cpu.id, table), strict=True):
+        assert tensor.dtype == other.dtype
         largest = np.abs(other.astype(np.complex128)).max(initial=1.0)
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=2e-5 * largest)
+        np.testing.assert_allclose(tensor, other, rtol=1e-4, atol=2e-5 * largest)

@@ -50,7 +50,7 @@ def test_results_pass_the_samples_of_the_kit(device, name, everything):
 
 
 OF_A_SIZE = [
-    pytest.param(one, marks=pytest.mark.exhaustive) for one in ("float16", "uint32", "int8")
+    pytest.param(name, marks=pytest.mark.exhaustive) for name in ("float16", "uint32", "int8")
 ]
 """Dtypes of which the gate tries another of the same size."""
 
@@ -59,7 +59,7 @@ OF_A_SIZE = [
 def test_vectors_of_four_elements(device, numbers, dtype):
     x = burn.asarray(numbers.integers(0, 2, (50, 64)), device=device).astype(getattr(burn, dtype))
     y = burn.asarray(numbers.integers(0, 2, (51, 64)), device=device).astype(getattr(burn, dtype))
-    a, b = (one.astype(burn.float32).numpy() for one in (x, y))
+    a, b = (tensor.astype(burn.float32).numpy() for tensor in (x, y))
     for row, expected in ((y[1:], b[1:]), (y[3], b[3]), (y[1:, :1], b[1:, :1])):
         np.testing.assert_array_equal(burn.equal(x, row).numpy(), a == expected)
         chosen = burn.where(burn.equal(x, row), x, row).astype(burn.float32)
@@ -167,7 +167,7 @@ def test_scatter_by_segments(device, numbers, sizes, dtype):
     assert updates_by_segments(launcher, 1, count, n)
     a, b = (numbers.integers(-3, 4, size).astype(dtype) for size in sizes)
     indices = numbers.integers(-n, n, count)
-    x, y, index = (burn.asarray(one, device=device) for one in (a, b, indices))
+    x, y, index = (burn.asarray(item, device=device) for item in (a, b, indices))
     for update, ufunc in (("add", np.add), ("max", np.maximum), ("min", np.minimum)):
         expected = a.copy()
         ufunc.at(expected, indices, b)
@@ -182,7 +182,7 @@ def test_scatter_by_segments(device, numbers, sizes, dtype):
 def test_updates_along_an_axis_in_the_middle(device, numbers):
     a, b = numbers.normal(size=(2, 9, 3)), numbers.normal(size=(2, 700, 3))
     indices = numbers.integers(-9, 9, (2, 700, 3))
-    x, y, index = (burn.asarray(one, device=device) for one in (a, b, indices))
+    x, y, index = (burn.asarray(item, device=device) for item in (a, b, indices))
     expected, selected = a.copy(), a.copy()
     for row, column in itertools.product(range(2), range(3)):
         np.add.at(expected[row, :, column], indices[row, :, column], b[row, :, column])
@@ -224,13 +224,13 @@ def test_products_in_tiles(device, numbers, monkeypatch, tile, transposed):
         values = [numbers.normal(size=shape).astype(dtype) for shape in shapes]
         x, y = (
             burn.permute_dims(
-                burn.asarray(one, device=device), (0, 2, 1) if is_transposed else (0, 1, 2)
+                burn.asarray(value, device=device), (0, 2, 1) if is_transposed else (0, 1, 2)
             )
-            for one, is_transposed in zip(values, transposed, strict=True)
+            for value, is_transposed in zip(values, transposed, strict=True)
         )
         a, b = (
-            one.astype(np.float64).transpose((0, 2, 1) if is_transposed else (0, 1, 2))
-            for one, is_transposed in zip(values, transposed, strict=True)
+            value.astype(np.float64).transpose((0, 2, 1) if is_transposed else (0, 1, 2))
+            for value, is_transposed in zip(values, transposed, strict=True)
         )
         allowed = {"float32": 1e-4, "float16": 0.05, "float64": 1e-12}[dtype]
         np.testing.assert_allclose((x @ y).numpy(), a @ b, atol=allowed)
@@ -253,7 +253,7 @@ def test_long_inner_axes_are_split(device, numbers, monkeypatch, shapes):
     monkeypatch.setattr(linear_algebra, "multiply_tiles", checked)
     for dtype, allowed in (("float32", 1e-4), ("float16", 2e-3), ("float64", 1e-12)):
         a, b = (numbers.normal(size=shape).astype(dtype) for shape in shapes)
-        x, y = (burn.asarray(one, device=device) for one in (a, b))
+        x, y = (burn.asarray(tensor, device=device) for tensor in (a, b))
         found, again = (x @ y).numpy(), (x @ y).numpy()
         expected = a.astype(np.float64) @ b.astype(np.float64)
         np.testing.assert_allclose(found, expected, rtol=10 * allowed, atol=50 * allowed)

@@ -83,7 +83,7 @@ class Ops:
     def __call__(self, name, *operands, **attributes):
         found = getattr(self.table, name)(*map(self.upload, operands), **attributes)
         if isinstance(found, tuple):
-            return tuple(self.own.to_data(one).array for one in found)
+            return tuple(self.own.to_data(item).array for item in found)
         return self.own.to_data(found).array
 
 
@@ -320,7 +320,7 @@ def test_a_turned_weight_whose_rows_are_contiguous(ops_of, numbers, kind):
     scheme = SCHEMES["int4"]
     made = reference.quantize(numbers.normal(size=(39, 448)).astype(np.float32), scheme)
     turned = scheme.with_store(QuantStore.packed_u32(-2)).with_level(QuantLevel.per_block(32, 1))
-    values, scales = (ops.upload(one).permuted((1, 0)) for one in made[:2])
+    values, scales = (ops.upload(item).permuted((1, 0)) for item in made[:2])
     x = numbers.normal(size=(3, 448)).astype(np.float32)
     found = ops("quantized_linear", x, values, scales, None, None, scheme=turned)
     expected = ops("quantized_linear", x, *made, None, scheme=scheme, transposed=True)
@@ -365,7 +365,7 @@ def test_products_of_two_quantized_tensors(ops_of, numbers):
         reference.quantize(numbers.normal(size=shape).astype(np.float32), scheme)
         for shape in ((5, 448), (39, 448))
     )
-    left, right = (reference.dequantize(one, scheme, float64) for one in (a, b))
+    left, right = (reference.dequantize(tensor, scheme, float64) for tensor in (a, b))
     bias = numbers.normal(size=39)
     for dtype in (float32, bfloat16, float64):
         added = bias.astype(dtype.numpy)

@@ -70,7 +70,7 @@ LONG = ((2, 33_000), (140_000,))
 def test_rows_of_all_lengths(device, numbers, dtypes, everything):
     shapes = [*itertools.product(dtypes, SHAPES)]
     if not everything:  # a shape of each kernel for dtypes other than float32
-        shapes = [one for one in shapes if "float32" in one or one[1] in SHAPES[::3]]
+        shapes = [shape for shape in shapes if "float32" in shape or shape[1] in SHAPES[::3]]
     shapes += itertools.product({"float32"}.intersection(dtypes), LONG)
     for dtype, shape in shapes:
         a = values(numbers, dtype, shape)

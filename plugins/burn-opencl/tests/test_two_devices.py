@@ -8,7 +8,7 @@ import pytest
 
 from burn_opencl.icd_loader import found_devices
 
-if all(one.platform != "Portable Computing Language" for one in found_devices()):
+if all(device.platform != "Portable Computing Language" for device in found_devices()):
     pytest.skip("only PoCL makes two devices of one", allow_module_level=True)
 
 

@@ -82,10 +82,12 @@ def test_random_words_are_those_of_every_other_backend(backend):
     other = burn.Device("cpu").backend
     for offset, count in ((0, 16), (5, 7), (16_383, 40), (16_384, 4), (70_000, 1000), (3, 70_000)):
         words = [
-            one.to_data(
-                one.random_bits(seed=2**63 + 5, offset=offset, count=count, dtype=uint32, device=at)
+            item.to_data(
+                item.random_bits(
+                    seed=2**63 + 5, offset=offset, count=count, dtype=uint32, device=at
+                )
             ).array
-            for one, at in ((backend, CPU), (other, DeviceId(0)))
+            for item, at in ((backend, CPU), (other, DeviceId(0)))
         ]
         np.testing.assert_array_equal(*words)
     large = {"seed": 9, "offset": 2**70 + 2**32 - 2, "count": 16, "dtype": uint32}
@@ -124,14 +126,14 @@ def test_large_unsigned_integers_are_divided_and_compared_exactly(backend):
     x = backend.from_data(TensorData(values), CPU)
     for divisor in numbers:
         y = backend.full(shape=(), fill_value=divisor, dtype=burn.uint64, device=CPU)
-        expected = [one // divisor if divisor else 0 for one in numbers]
-        rest = [one % divisor if divisor else 0 for one in numbers]
+        expected = [number // divisor if divisor else 0 for number in numbers]
+        rest = [number % divisor if divisor else 0 for number in numbers]
         for operand in (y, divisor):
             assert backend.to_data(backend.floor_divide(x, operand)).array.tolist() == expected
             assert backend.to_data(backend.remainder(x, operand)).array.tolist() == rest
-            assert backend.less(x, operand).tolist() == [one < divisor for one in numbers]
+            assert backend.less(x, operand).tolist() == [number < divisor for number in numbers]
     powers = backend.to_data(backend.pow(x, x)).array.tolist()
-    assert powers == [pow(one, one, 2**64) for one in numbers]
+    assert powers == [pow(number, number, 2**64) for number in numbers]
 
 
 @pytest.mark.parametrize(
@@ -237,10 +239,10 @@ CHECKING = [name for name, op in REGISTRY.items() if Tag.CHECKS_INDICES in op.ta
 def test_the_code_for_accelerators_gives_the_same(name):
     subject = Subject(Background(), CPU)
     samples = SAMPLES[name]
-    for one in samples.samples:
-        for dtype in subject.dtypes(samples, one):
+    for sample in samples.samples:
+        for dtype in subject.dtypes(samples, sample):
             if dtype.name in ("float64", "int64", "uint32", "bool"):
-                check_sample(subject, samples, one, dtype)
+                check_sample(subject, samples, sample, dtype)
 
 
 def test_an_index_out_of_range_is_reported_at_the_next_read_and_once():

@@ -23,7 +23,7 @@ def normal(*shape):
 @pytest.mark.parametrize("shape", [(3, 5), (1, 7), (40,), (150, 128), (20000,), (2, 90, 128)])
 @pytest.mark.parametrize("is_finite", [True, False])
 def test_gelu_and_its_gradient_of_few_and_of_many_elements(backend, shape, is_finite):
-    x, g = (torch.tensor(one) for one in (normal(*shape), normal(*shape)[..., ::-1].copy()))
+    x, g = (torch.tensor(item) for item in (normal(*shape), normal(*shape)[..., ::-1].copy()))
     if not is_finite:
         x.view(-1)[:3] = torch.tensor([torch.inf, -torch.inf, torch.nan])
     wide = x.double().requires_grad_()
@@ -43,17 +43,19 @@ def test_gradients_of_attention_in_each_layout(layout, rank, is_causal):
     shape = [(2, 3, 6, 4)[axis] for axis in np.argsort(layout)]
     operands = [normal(*shape).transpose(layout) + number for number in range(4)]
     if rank == 3:
-        operands = [one[0] for one in operands]
-    tracked = [burn.asarray(one, device=DEVICE.autodiff()) for one in operands]
-    query, key, value = (one.require_grad() for one in tracked[:3])
+        operands = [operand[0] for operand in operands]
+    tracked = [burn.asarray(operand, device=DEVICE.autodiff()) for operand in operands]
+    query, key, value = (item.require_grad() for item in tracked[:3])
     output = F.attention(query, key, value, is_causal=is_causal)
     gradients = (output * tracked[3]).sum().backward()
-    theirs = [torch.tensor(one, dtype=torch.float64, requires_grad=True) for one in operands[:3]]
+    theirs = [
+        torch.tensor(operand, dtype=torch.float64, requires_grad=True) for operand in operands[:3]
+    ]
     expected = torch.nn.functional.scaled_dot_product_attention(*theirs, is_causal=is_causal)
     expected.backward(torch.tensor(operands[3], dtype=torch.float64))
     np.testing.assert_allclose(output.detach().numpy(), expected.detach(), 1e-4, 1e-5)
-    for one, other in zip((query, key, value), theirs, strict=True):
-        np.testing.assert_allclose(one.grad(gradients).numpy(), other.grad, 2e-3, 1e-4)
+    for item, other in zip((query, key, value), theirs, strict=True):
+        np.testing.assert_allclose(item.grad(gradients).numpy(), other.grad, 2e-3, 1e-4)
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 6, 8), (6, 8), (3, 6, 8), (2, 1, 3, 6, 8)])

@@ -31,7 +31,7 @@ def test_the_plugin_declares_the_types_of_devices_in_the_order_of_their_numbers(
 
 def test_the_cpu_is_there_with_its_name_and_memory():
     (spec,) = burn_backends()
-    (info,) = [one for one in spec.probe() if one.type == "cpu"]
+    (info,) = [item for item in spec.probe() if item.type == "cpu"]
     assert info.index == 0
     assert info.hardware
     assert info.memory is None or info.memory > 1 << 20
@@ -42,7 +42,7 @@ def test_the_spellings_of_the_cpu_are_one_device():
     device = burn.Device("torch/cpu:0")
     assert burn.Device("torch/cpu") is device
     assert decode_type_id(device.id.type_id)[1] in (2, device.id.type_id)
-    names = [one.name for one in burn.Device.enumerate()]
+    names = [device.name for device in burn.Device.enumerate()]
     assert names.index("cpu:0") < names.index("torch/cpu:0")
 
 

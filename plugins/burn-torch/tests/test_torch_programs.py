@@ -123,16 +123,16 @@ def adam_program():
 def test_a_step_reads_its_numbers_from_the_device_and_moves_what_is_donated(compiled, backend):
     program = compiled(adam_program())
     given = [torch.tensor([1.0, 2.0, 3.0]), torch.ones(3), torch.zeros(3), torch.zeros(3)]
-    plain = [one.clone() for one in given]
+    plain = [item.clone() for item in given]
     for step, rate in ((1, 0.1), (2, 0.05)):
         expected = backend.adam_step(
-            *[[one] for one in plain], [], **ADAM, learning_rate=rate, step=step
+            *[[item] for item in plain], [], **ADAM, learning_rate=rate, step=step
         )
         plain = [expected[0], plain[1], *expected[1:]]
         out = program(*given, rate, step)
-        assert [one is other for one, other in zip(out, (given[0], *given[2:]), strict=True)]
-        for one, other in zip(out, expected, strict=True):
-            torch.testing.assert_close(one, other)
+        assert [item is other for item, other in zip(out, (given[0], *given[2:]), strict=True)]
+        for item, other in zip(out, expected, strict=True):
+            torch.testing.assert_close(item, other)
 
 
 def test_a_step_has_the_requirements_of_its_op(compiled):
@@ -167,7 +167,7 @@ def test_programs_with_numbers_that_the_host_computes_with_are_not_captured(comp
     made = tuple(tensor(10 + number, 3) for number in range(2))
     attributes = {"learning_rate": rate, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.0}
     operation = OperationIr("lion_step", lists, attributes, made)
-    graph = GraphIr((*[one for (one,) in lists], rate), (), (operation,), made)
+    graph = GraphIr((*[operand for (operand,) in lists], rate), (), (operation,), made)
     program = compiled(graph)
     assert "one by one" in program.explain()
     assert len(program(*[torch.ones(3) for _ in range(3)], 0.1)) == 2

@@ -99,10 +99,10 @@ def test_codes_and_scales_have_the_bits_of_the_decomposition(table, scheme, dtyp
     scales, factor = parameters(table, x, scheme)
     if factor is None:
         found = table.backend.quantize_dynamic(x, scheme=scheme)
-        for one, other in zip(
+        for item, other in zip(
             found, table.decomposed("quantize_dynamic", x, scheme=scheme), strict=True
         ):
-            equal_bits(one, other)
+            equal_bits(item, other)
     operands = (x.mT.contiguous().mT, scales, factor)
     values = table.decomposed("quantize_values", *operands, scheme=scheme)
     equal_bits(table.backend.quantize_values(*operands, scheme=scheme), values)
@@ -234,8 +234,8 @@ def products_of_codes():
     """In the gate one of three."""
     values = (QuantValue.Q8F, QuantValue.Q4S, QuantValue.E4M3)
     cases = itertools.product(values, LEVELS[:-1], [True, False], DTYPES)
-    for number, one in enumerate(cases):
-        yield pytest.param(*one, marks=pytest.mark.exhaustive if number % 3 else ())
+    for number, item in enumerate(cases):
+        yield pytest.param(*item, marks=pytest.mark.exhaustive if number % 3 else ())
 
 
 @pytest.mark.parametrize(("value", "level", "is_transposed", "dtype"), list(products_of_codes()))
@@ -311,8 +311,8 @@ def test_a_launch_passes_addresses_and_integers_as_a_kernel_reads_them(monkeypat
         *numbers, stream, pointers, extra = numbers_and_pointers
         types = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
         parameters = [
-            ctypes.cast(one, ctypes.POINTER(type_))[0]
-            for one, type_ in zip(pointers, types, strict=True)
+            ctypes.cast(pointer, ctypes.POINTER(type_))[0]
+            for pointer, type_ in zip(pointers, types, strict=True)
         ]
         calls.append((function, numbers, stream, parameters, extra))
         return len(calls) - 1

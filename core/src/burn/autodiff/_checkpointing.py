@@ -62,7 +62,7 @@ class Recipe:
             operands = recipe.operands  # before the value: another thread sets it first
             if recipe.value is not None:
                 stack.pop()
-            elif missing := [one for one in _recipes_in(operands) if one.value is None]:
+            elif missing := [recipe for recipe in _recipes_in(operands) if recipe.value is None]:
                 stack += missing
             else:
                 recipe.value = recipe.function(*_values(operands), **recipe.attrs)
@@ -72,7 +72,7 @@ class Recipe:
 
 
 def _recipes_in(operands: Sequence[Any]) -> Iterator[Recipe]:
-    return (one for one in _flat(operands) if isinstance(one, Recipe))
+    return (recipe for recipe in _flat(operands) if isinstance(recipe, Recipe))
 
 
 def _flat(values: Sequence[Any]) -> Iterator[Any]:
@@ -86,12 +86,14 @@ def _flat(values: Sequence[Any]) -> Iterator[Any]:
 
 def _values(saved: Sequence[Any]) -> list[Any]:
     """Saved values; recipes among them are computed."""
-    return _replaced(saved, lambda one: one.compute() if isinstance(one, Recipe) else one)
+    return _replaced(
+        saved, lambda recipe: recipe.compute() if isinstance(recipe, Recipe) else recipe
+    )
 
 
 def _replaced(values: Sequence[Any], replace: Callable[[Any], Any]) -> list[Any]:
     return [
-        [replace(one) for one in value] if isinstance(value, list) else replace(value)
+        [replace(part) for part in value] if isinstance(value, list) else replace(value)
         for value in values
     ]
 
@@ -128,22 +130,24 @@ class CheckpointingTable(RecordingTable):
             if not self._is_own(first):
                 return result
             (node,) = first.node.parents if several else (first.node,)
-            tracked = [one for one in _flat(operands) if self._is_own(one)]
+            tracked = [item for item in _flat(operands) if self._is_own(item)]
             outputs = filter(self._is_own, result) if several else [result]
             _mark_kept([*tracked, *outputs], node.saved)
             recipes = {
-                id(one.primitive): one.recipe for one in tracked if isinstance(_recipe(one), Recipe)
+                id(item.primitive): item.recipe
+                for item in tracked
+                if isinstance(_recipe(item), Recipe)
             }
-            fresh = {id(one.primitive): one for one in tracked if _recipe(one) is None}
+            fresh = {id(item.primitive): item for item in tracked if _recipe(item) is None}
             if is_cheap and sum(map(self._bytes, fresh.values())) < self._bytes(first):
                 # Further outputs are statistics, such as a mean for each channel: they are kept.
                 again = compute_first if several else inner
                 first.recipe = Recipe(again, _replaced(operands, self._held), attrs)
                 # An op may return its operand itself.
                 recipes.setdefault(id(first.primitive), first.recipe)
-                for one in fresh.values():
-                    one.recipe = _KEPT
-            node.saved = _replaced(node.saved, lambda one: recipes.get(id(one), one))
+                for item in fresh.values():
+                    item.recipe = _KEPT
+            node.saved = _replaced(node.saved, lambda item: recipes.get(id(item), item))
             return result
 
         return call

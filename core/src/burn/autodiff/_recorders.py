@@ -129,7 +129,7 @@ def _source(definition: Op) -> str:
     )
     if len(specs) == 1 and not any(spec.is_list for _, spec in specs):
         needs = "True"  # else there is no node
-    if all(one.required for one in definition.attributes.values()):
+    if all(attribute.required for attribute in definition.attributes.values()):
         attributes = list(definition.attributes)
         keywords = "".join([f", {name}={name}" for name in attributes])
         accepted = ", *" + "".join([f", {name}" for name in attributes]) if attributes else ""
@@ -168,10 +168,10 @@ def _parts(
     """The primitives of a list, and their nodes."""
     primitives: list[Any] = []
     nodes: list[Node | None] = []
-    for one in operands:
-        is_own = one.__class__ is tensor_type
-        primitives.append(one.primitive if is_own else one)
-        nodes.append(one.node if is_own else None)
+    for operand in operands:
+        is_own = operand.__class__ is tensor_type
+        primitives.append(operand.primitive if is_own else operand)
+        nodes.append(operand.node if is_own else None)
     return primitives, tuple(nodes)
 
 
@@ -200,7 +200,7 @@ def _saver(definition: Op, ops: OpTable, needs: tuple[Any, ...]) -> Saver:
     It takes the primitives of the operands and outputs, in order. A value that is not needed is
     saved as None, so that a rule always unpacks the same names.
     """
-    wanted = [any(one) if isinstance(one, tuple) else one for one in needs]
+    wanted = [any(need) if isinstance(need, tuple) else need for need in needs]
     names_in_order = (*definition.operands, *definition.outputs)
     indices = {name: index for index, name in enumerate(names_in_order)}
     saves = definition.saves
@@ -251,7 +251,7 @@ def _reader(name: str, indices: Mapping[str, int], ops: OpTable) -> Callable[[Se
         value = values[index]
         if value is None:
             return None
-        return [read(one) for one in value] if isinstance(value, list) else read(value)
+        return [read(part) for part in value] if isinstance(value, list) else read(value)
 
     return read_field
 

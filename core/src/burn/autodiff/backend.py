@@ -162,7 +162,7 @@ class Autodiff(Decorator, AutodiffBackend):
                 "backward on a tensor that depends on no leaf",
                 hint="Call .require_grad() on a tensor of an autodiff device, then compute with it",
             )
-        nodes = None if inputs is None else [self._input(one) for one in inputs]
+        nodes = None if inputs is None else [self._input(source) for source in inputs]
         ops = _table_of(tensor.node)
         if lift is not None:
             ops = lift(ops)

@@ -179,7 +179,15 @@ def _restricted(
                 stack.append(user)
     stops = set(cut)
     for node in uses:
-        parents = [] if node in cut else [one for one in node.tracked_parents() if one in uses]
+        parents = (
+            []
+            if node in cut
+            else [
+                tracked_parent
+                for tracked_parent in node.tracked_parents()
+                if tracked_parent in uses
+            ]
+        )
         for parent in parents:
             uses[parent] += 1
         if not parents:
@@ -378,7 +386,7 @@ class _Pass:
         ctx.saved = node.saved if rule.restore is None else rule.restore(node.saved)
         ctx.needs = tuple(
             [
-                tuple([one in self.uses for one in parent])
+                tuple([node in self.uses for node in parent])
                 if isinstance(parent, tuple)
                 else parent in self.uses
                 for parent in node.parents
@@ -402,7 +410,7 @@ def _of_tracked(
     for parent, gradient in zip(parents, gradients, strict=True):
         if isinstance(parent, tuple):
             pairs = zip(parent, gradient, strict=True)
-            found += [part for one, part in pairs if one is not None]
+            found += [part for pair, part in pairs if pair is not None]
         elif parent is not None:
             found.append(gradient)
     return found

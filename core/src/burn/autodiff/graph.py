@@ -210,7 +210,7 @@ class Node:
         found: list[Node] = []
         for parent in self.parents:
             if isinstance(parent, tuple):
-                found += [one for one in parent if one is not None]
+                found += [node for node in parent if node is not None]
             elif parent is not None:
                 found.append(parent)
         return found

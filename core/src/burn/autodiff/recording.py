@@ -136,7 +136,7 @@ class RecordingTable(DecoratorTable):
             outputs, tracked, pull = linear
             if not tracked:
                 return outputs
-            nodes = [one for parent in parents for one in _parts_of(parent) if one is not None]
+            nodes = [part for parent in parents for part in _parts_of(parent) if part is not None]
             made = custom_node(
                 self.tensor_type,
                 nodes,
@@ -155,8 +155,8 @@ class RecordingTable(DecoratorTable):
     def _computed(self, result: Any, operands: Sequence[Primitive]) -> Any:
         """The outputs of a decomposition; an operand among them gets a node: it may be a leaf."""
         if isinstance(result, tuple):
-            return tuple([self._computed(one, operands) for one in result])
-        given = [one for operand in operands for one in _parts(operand)]
+            return tuple([self._computed(item, operands) for item in result])
+        given = [part for operand in operands for part in _parts(operand)]
         if any(result is operand for operand in given):
             return self.reshape(result, shape=result.shape)
         return result
@@ -164,18 +164,18 @@ class RecordingTable(DecoratorTable):
     def _unwrap(self, operand: Primitive) -> Primitive:
         if operand.__class__ is self.tensor_type:
             return operand.primitive
-        return [self._unwrap(one) for one in operand] if operand.__class__ is list else operand
+        return [self._unwrap(part) for part in operand] if operand.__class__ is list else operand
 
     def _parent(self, operand: Primitive) -> Parent:
         if isinstance(operand, list):
-            return tuple([one.node if self._is_own(one) else None for one in operand])
+            return tuple([part.node if self._is_own(part) else None for part in operand])
         return operand.node if self._is_own(operand) else None
 
 
 def _needs(parent: Parent) -> bool | tuple[bool, ...]:
     """Whether the gradient of an operand is required, or of each in a list."""
     if isinstance(parent, tuple):
-        return tuple([one is not None for one in parent])
+        return tuple([node is not None for node in parent])
     return parent is not None
 
 

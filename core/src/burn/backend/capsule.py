@@ -232,7 +232,7 @@ def request_capsule(x: Any, *, copy: bool | None = None, **options: Any) -> Any:
 
 def request_with(export: Callable[..., Any], options: dict[str, Any], *, copy: bool | None) -> Any:
     """What `export` returns, without the options `copy` and `max_version` where it has none."""
-    attempts = [options, {key: one for key, one in options.items() if key != "max_version"}]
+    attempts = [options, {key: option for key, option in options.items() if key != "max_version"}]
     if copy is not None:
         attempts.insert(0, {**options, "copy": copy})
     for attempt in attempts[:-1]:

@@ -35,7 +35,7 @@ class _Call(NamedTuple):
     attributes: Mapping[str, Any]
 
     def describe(self) -> str:
-        parts = [_shown(one) for one in self.operands]
+        parts = [_shown(operand) for operand in self.operands]
         parts += [f"{name}={value!r}" for name, value in self.attributes.items()]
         return f"{self.name}({', '.join(parts)})"
 
@@ -74,7 +74,7 @@ class CheckedOps:
         slot = next(self._counter)
         number = _FIRST_CALL + slot % _CALLS
         _, operands, attributes, frame = running
-        described = tuple([_described(one) for one in operands])
+        described = tuple([_described(operand) for operand in operands])
         self._recent[slot % _RECENT] = _Call(
             number, public_name(name, frame), described, attributes
         )
@@ -133,7 +133,7 @@ def _described(operand: Any) -> Any:
     if operand is None or operand.__class__ in (bool, int, float, complex):
         return operand
     if isinstance(operand, list):
-        return [_described(one) for one in operand]
+        return [_described(part) for part in operand]
     return operand.dtype, operand.shape
 
 

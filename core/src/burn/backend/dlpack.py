@@ -87,7 +87,9 @@ def read_in_place(read: Callable[[], TensorData]) -> TensorData:
         If `read` copies.
     """
     data, again = read(), read()
-    first, second = (one.array.__array_interface__["data"][0] for one in (data, again))
+    first, second = (
+        tensor_data.array.__array_interface__["data"][0] for tensor_data in (data, again)
+    )
     if data.array.size and first != second:
         raise ExportError(
             "the memory of the device is read by a copy, so it cannot be shared",

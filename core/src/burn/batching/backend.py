@@ -79,7 +79,7 @@ class Batch(Decorator):
         `ops` is the table of the primitive's device.
         """
         if axis:
-            order = (axis, *[one for one in range(len(primitive.shape)) if one != axis])
+            order = (axis, *[index for index in range(len(primitive.shape)) if index != axis])
             primitive = ops.below.permute(primitive, axes=order)
         return self.wrap(primitive, frame)
 

@@ -69,7 +69,7 @@ class BatchingTable(DecoratorTable):
                 result = self._loop(definition, frame, operands, attributes)
             if not definition.returns_tuple:
                 return self._wrap(result, frame)
-            return tuple([self._wrap(one, frame) for one in result])
+            return tuple([self._wrap(item, frame) for item in result])
 
         return run
 
@@ -116,7 +116,7 @@ class BatchingTable(DecoratorTable):
         if frame.size:
             function = getattr(self.below, definition.name)
             examples = [
-                function(*[self._example(one, index) for one in operands], **attributes)
+                function(*[self._example(operand, index) for operand in operands], **attributes)
                 for index in range(frame.size)
             ]
             if not definition.returns_tuple:
@@ -130,19 +130,19 @@ class BatchingTable(DecoratorTable):
     def _example(self, operand: Primitive, index: int) -> Primitive:
         """What one example has as an operand."""
         if operand.__class__ is list:
-            return [self._example(one, index) for one in operand]
+            return [self._example(part, index) for part in operand]
         if operand.__class__ is not self.tensor_type:
             return operand
         part = narrow(self.below, operand.primitive, 0, index, 1)
         return self.below.reshape(part, shape=operand.shape)
 
     def _stacked(self, examples: Sequence[Primitive]) -> Primitive:
-        parts = [self.below.reshape(one, shape=(1, *one.shape)) for one in examples]
+        parts = [self.below.reshape(example, shape=(1, *example.shape)) for example in examples]
         return self.below.concat(parts, axis=0)
 
     def _meta(self, operand: Primitive) -> Any:
         if operand.__class__ is list:
-            return [self._meta(one) for one in operand]
+            return [self._meta(part) for part in operand]
         if not hasattr(operand, "dtype"):
             return operand
         return Meta(tuple(operand.shape), self.dtype(operand))

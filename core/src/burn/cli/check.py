@@ -278,4 +278,4 @@ def _list(out: TextIO, subject: Subject, selection: Selection) -> None:
     from burn.testing import SUITES, checks_of
 
     out.writelines(f"# {suite.name}: {suite.summary}\n" for suite in SUITES.values())
-    out.writelines(f"{one.name}\n" for one in checks_of(subject, selection))
+    out.writelines(f"{check.name}\n" for check in checks_of(subject, selection))

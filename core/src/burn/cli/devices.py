@@ -74,8 +74,8 @@ def devices(ctx: click.Context, *, as_json: bool, check: bool, verbose: bool) ->
             if check:
                 console.print()
             width = max(map(len, _names(inventory)), default=0)
-            outcomes = [_print_outcome(console, one, width, verbose=verbose) for one in checks]
-    if check and not (outcomes and all(one.passed for one in outcomes)):
+            outcomes = [_print_outcome(console, check, width, verbose=verbose) for check in checks]
+    if check and not (outcomes and all(outcome.passed for outcome in outcomes)):
         ctx.exit(1)
 
 
@@ -124,7 +124,9 @@ def _notes(inventory: Inventory) -> Iterator[tuple[str, str]]:
 
 def _names(inventory: Inventory) -> list[str]:
     """What outcomes of checks are called."""
-    return [one.name for one in inventory.devices] + [one.name for one in inventory.failures]
+    return [device.name for device in inventory.devices] + [
+        failure.name for failure in inventory.failures
+    ]
 
 
 def _print_outcome(console: Console, one: Outcome, width: int, *, verbose: bool) -> Outcome:
@@ -193,14 +195,16 @@ def _usage_as_json(usage: Mapping[DType, DTypeUsage] | None) -> dict[str, list[s
     if usage is None:
         return None
     return {
-        dtype.name: [(one.name or "").lower() for one in usage.get(dtype, DTypeUsage.NONE)]
+        dtype.name: [
+            (usage_flag.name or "").lower() for usage_flag in usage.get(dtype, DTypeUsage.NONE)
+        ]
         for dtype in DType.members()
     }
 
 
 def _add_outcomes(document: dict[str, Any], outcomes: list[Outcome]) -> None:
     """Put what the checks found beside the devices; there may be outcomes of no device."""
-    found = {one.name: one for one in outcomes if one.seconds is not None}
+    found = {outcome.name: outcome for outcome in outcomes if outcome.seconds is not None}
     for device in document["devices"]:
         one = found.get(device["name"])
         if one is not None and one.seconds is not None:

@@ -127,7 +127,9 @@ def _packages(rows: list[Row]) -> Iterator[str]:
     names = [*owners]
     for owner in owners:
         with contextlib.suppress(PackageNotFoundError):
-            names += sorted(Requirement(one).name for one in distribution(owner).requires or ())
+            names += sorted(
+                Requirement(require).name for require in distribution(owner).requires or ()
+            )
     for name in dict.fromkeys(map(canonicalize_name, names)):
         try:
             found = distribution(name)

@@ -79,9 +79,9 @@ def _parameters(function: Any) -> str | None:
         first = (getattr(function, "__doc__", None) or "").strip().partition("\n")[0]
         match = re.fullmatch(r"\w+\((.*)\)(\s*->.*)?", first.strip())
         return match[1] if match and "*" + "*" not in match[1] and "..." not in match[1] else None
-    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return None
-    return ", ".join(one.name for one in parameters)
+    return ", ".join(parameter.name for parameter in parameters)
 
 
 def _methods() -> dict[str, ast.FunctionDef]:
@@ -115,7 +115,7 @@ def _needs(
 
 def _passed_on(call: ast.Call, helper: ast.FunctionDef) -> set[tuple[str, tuple[str, ...]]]:
     """Functions of the namespace that a method is given, with the keywords that it adds."""
-    names = [one.arg for one in helper.args.args[1:]]  # without self
+    names = [argument.arg for argument in helper.args.args[1:]]  # without self
     return {
         (function, _keywords(node))
         for name, given in zip(names, call.args, strict=False)
@@ -126,7 +126,7 @@ def _passed_on(call: ast.Call, helper: ast.FunctionDef) -> set[tuple[str, tuple[
 
 
 def _keywords(call: ast.Call) -> tuple[str, ...]:
-    return tuple(one.arg for one in call.keywords if one.arg)
+    return tuple(keyword.arg for keyword in call.keywords if keyword.arg)
 
 
 def _own(node: ast.AST, methods: dict[str, ast.FunctionDef]) -> str:

@@ -37,7 +37,7 @@ class _Coverage:
 
     def count(self, origin: str) -> int:
         """How many ops come from there."""
-        return sum(one == origin for one in self.origins.values())
+        return sum(name == origin for name in self.origins.values())
 
 
 def complete_backend(
@@ -103,14 +103,14 @@ def ops(*, backend: str | None, as_json: bool) -> None:
 
         console = console_on(out)
         _print(console, coverages)
-        for one in coverages:
-            where = f"{one.entry.name} of {one.entry.plugin}"
-            if one.reason is None:
-                total = ", ".join(f"{one.count(name)} {name}" for name in _STYLES)
-                line = f"{where}: {len(one.origins)} ops, {total}"
+        for coverage in coverages:
+            where = f"{coverage.entry.name} of {coverage.entry.plugin}"
+            if coverage.reason is None:
+                total = ", ".join(f"{coverage.count(name)} {name}" for name in _STYLES)
+                line = f"{where}: {len(coverage.origins)} ops, {total}"
             else:
-                line = f"broken: {where}: {one.reason}"
-            style = "" if one.reason is None else "red"
+                line = f"broken: {where}: {coverage.reason}"
+            style = "" if coverage.reason is None else "red"
             print_line(console, line, style)
         if not coverages:
             from burn.plugins import install_hint
@@ -148,9 +148,9 @@ def _print(console: Console, coverages: list[_Coverage]) -> None:
     """Print a line for each op, with a column for each backend; as many at a time as fit."""
     from burn.cli._rendering import print_table
 
-    shown = [one for one in coverages if one.reason is None]
+    shown = [coverage for coverage in coverages if coverage.reason is None]
     names = max((len(op.name) for family in _families().values() for op in family), default=0) + 2
-    column = max(map(len, [*_STYLES, *(one.entry.name for one in shown)])) + 2
+    column = max(map(len, [*_STYLES, *(coverage.entry.name for coverage in shown)])) + 2
     fitting = max(1, (console.width - names) // column)
     for start in range(0, len(shown), fitting):
         print_table(console, _table(shown[start : start + fitting]))
@@ -163,13 +163,15 @@ def _table(coverages: list[_Coverage]) -> Table:
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("Op", no_wrap=True)
-    for one in coverages:
-        table.add_column(one.entry.name, no_wrap=True)
+    for coverage in coverages:
+        table.add_column(coverage.entry.name, no_wrap=True)
     for family, definitions in _families().items():
         table.add_row(Text(f"{family} ({len(definitions)})", style="bold"))
         for op in definitions:
-            origins = [one.origins[op.name] for one in coverages]
-            table.add_row(f"  {op.name}", *(Text(one, style=_STYLES[one]) for one in origins))
+            origins = [coverage.origins[op.name] for coverage in coverages]
+            table.add_row(
+                f"  {op.name}", *(Text(origin, style=_STYLES[origin]) for origin in origins)
+            )
     return table
 
 
@@ -179,21 +181,23 @@ def _as_json(coverages: list[_Coverage]) -> dict[str, Any]:
         "version": burn.__version__,
         "backends": [
             {
-                "name": one.entry.name,
-                "distribution": one.entry.plugin.distribution,
-                "version": one.entry.plugin.version,
-                "device": one.device,
-                "counts": {origin: one.count(origin) for origin in _STYLES},
-                "reason": one.reason,
+                "name": coverage.entry.name,
+                "distribution": coverage.entry.plugin.distribution,
+                "version": coverage.entry.plugin.version,
+                "device": coverage.device,
+                "counts": {origin: coverage.count(origin) for origin in _STYLES},
+                "reason": coverage.reason,
             }
-            for one in coverages
+            for coverage in coverages
         ],
         "ops": [
             {
                 "name": op.name,
                 "family": family,
                 "required": op.is_required,
-                "origins": {one.entry.name: one.origins.get(op.name) for one in coverages},
+                "origins": {
+                    coverage.entry.name: coverage.origins.get(op.name) for coverage in coverages
+                },
             }
             for family, definitions in _families().items()
             for op in definitions

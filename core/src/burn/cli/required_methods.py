@@ -76,7 +76,7 @@ def _is_required(method: ast.FunctionDef) -> bool:
 
 def _annotated(method: ast.FunctionDef) -> Iterator[str]:
     arguments = [*method.args.posonlyargs, *method.args.args, *method.args.kwonlyargs]
-    for annotation in [method.returns, *(one.annotation for one in arguments)]:
+    for annotation in [method.returns, *(argument.annotation for argument in arguments)]:
         if annotation is not None:
             for node in ast.walk(annotation):
                 if isinstance(node, ast.Name):

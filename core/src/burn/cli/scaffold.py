@@ -244,7 +244,7 @@ def _import_line(types: Iterable[str]) -> str:
     line = f"from burn.plugin_api import {', '.join(names)}"
     if len(line) <= _LINE:
         return line
-    return "\n".join(["from burn.plugin_api import (", *[f"    {one}," for one in names], ")"])
+    return "\n".join(["from burn.plugin_api import (", *[f"    {name}," for name in names], ")"])
 
 
 _LINE: Final = 100

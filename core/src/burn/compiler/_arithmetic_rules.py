@@ -21,7 +21,7 @@ def with_numbers(program: Builder, operation: OperationIr) -> OperationIr:
     long as the others have the shape of the output.
     """
     inputs = list(operation.inputs)
-    tensors = [one for one in inputs if one.__class__ is TensorIr]
+    tensors = [source for source in inputs if source.__class__ is TensorIr]
     if len(tensors) < 2:
         return operation
     specs = list(REGISTRY[operation.name].operands.values())
@@ -42,10 +42,10 @@ def with_numbers(program: Builder, operation: OperationIr) -> OperationIr:
 
 def _fits(specs: list[Any], operands: list[Any], shape: Any) -> bool:
     """Whether operands have a shape together, and a tensor among them says the dtype."""
-    shapes: list[Any] = [one.shape for one in operands if one.__class__ is TensorIr]
+    shapes: list[Any] = [operand.shape for operand in operands if operand.__class__ is TensorIr]
     promotes = any(
-        spec.promotes and one.__class__ is TensorIr
-        for spec, one in zip(specs, operands, strict=True)
+        spec.promotes and operand.__class__ is TensorIr
+        for spec, operand in zip(specs, operands, strict=True)
     )
     return promotes and broadcast_shapes(*shapes) == shape
 

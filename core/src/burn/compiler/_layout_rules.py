@@ -113,7 +113,7 @@ def _concat(program: Builder, operation: OperationIr) -> TensorIr | None:
     del program
     parts: Any = operation.inputs[0]
     shape = operation.outputs[0].shape
-    return next((one for one in parts if one.shape == shape), None)
+    return next((part for part in parts if part.shape == shape), None)
 
 
 def _cast(program: Builder, operation: OperationIr) -> TensorIr | None:

@@ -31,11 +31,11 @@ def exact(value: Any) -> Any:
 
 def next_id(graph: GraphIr) -> int:
     """A number from which on no tensor of a program has one."""
-    numbers = [one.id for one in graph.inputs if one.__class__ is TensorIr]
-    numbers += [one.tensor.id for one in graph.constants]
+    numbers = [source.id for source in graph.inputs if source.__class__ is TensorIr]
+    numbers += [constant.tensor.id for constant in graph.constants]
     for operation in graph.operations:
         if isinstance(operation, OperationIr):
-            numbers += [one.id for one in operation.outputs]
+            numbers += [output.id for output in operation.outputs]
     return max(numbers, default=-1) + 1
 
 
@@ -64,16 +64,16 @@ def rewritten(
     """
     found = dict(replacement)
     operations: list[OperationIr] = []
-    for one in graph.operations:
-        if isinstance(one, OperationIr):
-            operations += function(_with_replaced(one, found), found)
-    outputs = tuple([_replaced(one, found) for one in graph.outputs])
+    for operation in graph.operations:
+        if isinstance(operation, OperationIr):
+            operations += function(_with_replaced(operation, found), found)
+    outputs = tuple([_replaced(output, found) for output in graph.outputs])
     return replace(graph, operations=tuple(operations), outputs=outputs)
 
 
 def _with_replaced(operation: OperationIr, replacement: Mapping[int, TensorIr]) -> OperationIr:
     name, inputs, attributes, outputs, source = operation
-    changed = tuple([_replaced(one, replacement) for one in inputs])
+    changed = tuple([_replaced(source, replacement) for source in inputs])
     if not any(map(operator.is_not, changed, inputs)):
         return operation
     return new_tuple(OperationIr, (name, changed, attributes, outputs, source))  # type: ignore[no-any-return]  # see there
@@ -87,7 +87,7 @@ def _replaced(operand: Any, replacement: Mapping[int, TensorIr]) -> Any:
             return found
         return found._replace(status=Status.READ_ONLY)
     if operand.__class__ is tuple:
-        changed = tuple([_replaced(one, replacement) for one in operand])
+        changed = tuple([_replaced(part, replacement) for part in operand])
         return changed if any(map(operator.is_not, changed, operand)) else operand
     return operand
 

@@ -77,7 +77,7 @@ def common_subexpressions(graph: GraphIr) -> GraphIr:
         same = known.setdefault(key, outputs)
         if same is outputs:
             return [operation]
-        replacement.update(zip([one.id for one in outputs], same, strict=True))
+        replacement.update(zip([output.id for output in outputs], same, strict=True))
         return []
 
     return replace(rewritten(graph, once, first), constants=tuple(constants))
@@ -93,5 +93,5 @@ def _operand(operand: Any) -> Any:
     if operand.__class__ is TensorIr:
         return operand.id
     if operand.__class__ is tuple:
-        return tuple([one.id for one in operand])
+        return tuple([part.id for part in operand])
     return exact(operand)

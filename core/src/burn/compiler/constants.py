@@ -76,10 +76,10 @@ def constants(graph: GraphIr, table: OpTable) -> GraphIr:
     output %3
     """
     known = _Known(graph)
-    used = {one.id for one in graph.outputs}
+    used = {output.id for output in graph.outputs}
     for operation in graph.operations:
         if isinstance(operation, OperationIr) and not known.add(operation):
-            used.update([one.id for one in tensors_among(operation.inputs)])
+            used.update([tensor.id for tensor in tensors_among(operation.inputs)])
     wanted = [id for id in used if id in known.calls and known.calls[id].inputs]
     if not wanted:
         return graph
@@ -122,17 +122,17 @@ class _Known:
         if definition.returns_tuple or definition.tags & (Tag.RANDOM | Tag.DATA_DEPENDENT):
             return False
         numbers = (*operation.inputs, *operation.attributes.values())
-        if any(one.__class__ in (ScalarIr, HostNumber) for one in numbers):
+        if any(number.__class__ in (ScalarIr, HostNumber) for number in numbers):
             return False
         tensors = list(tensors_among(operation.inputs))
-        if not all(one.id in self.calls or one.id in self.given for one in tensors):
+        if not all(tensor.id in self.calls or tensor.id in self.given for tensor in tensors):
             return False
         (output,) = operation.outputs
         elements = prod(output.shape)  # type: ignore[arg-type]  # no length depends on data
         if operation.name == "full" or (
             (operation.name in _SAME_EVERYWHERE or Tag.ELEMENTWISE in definition.tags)
             and elements
-            and all(one.id in self.uniform for one in tensors)
+            and all(tensor.id in self.uniform for tensor in tensors)
         ):
             self.uniform.add(output.id)
         else:
@@ -147,7 +147,7 @@ class _Known:
         needed = set(wanted)
         for id, operation in reversed(self.calls.items()):
             if id in needed:
-                needed.update([one.id for one in tensors_among(operation.inputs)])
+                needed.update([tensor.id for tensor in tensors_among(operation.inputs)])
         backend = table.backend
         primitives = {
             id: backend.from_data(data, table.device)
@@ -165,17 +165,17 @@ class _Known:
                 primitives[id] = primitives[inputs[0].id]
             else:
                 values = [
-                    primitives[one.id]
-                    if is_uniform and one.__class__ is TensorIr
-                    else self._operand(one, primitives, table)
-                    for one in inputs
+                    primitives[source.id]
+                    if is_uniform and source.__class__ is TensorIr
+                    else self._operand(source, primitives, table)
+                    for source in inputs
                 ]
                 primitives[id] = getattr(table, name)(*values, **attributes)
         return {id: backend.to_data(primitives[id]) for id in wanted}
 
     def _operand(self, operand: Any, primitives: dict[int, Any], table: OpTable) -> Any:
         if operand.__class__ is tuple:
-            return [self._operand(one, primitives, table) for one in operand]
+            return [self._operand(part, primitives, table) for part in operand]
         if operand.__class__ is not TensorIr:
             return operand
         if operand.id in self.uniform:

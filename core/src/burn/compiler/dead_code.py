@@ -42,17 +42,17 @@ def dead_code(graph: GraphIr) -> GraphIr:
     %1: float32[2] = exp(%0)
     output %1
     """
-    used = {one.id for one in graph.outputs}
+    used = {output.id for output in graph.outputs}
     operations: list[OperationIr] = []
     for operation in reversed(graph.operations):
         if isinstance(operation, Drop):
             continue
-        is_used = any(one.id in used for one in operation.outputs)
+        is_used = any(output.id in used for output in operation.outputs)
         if not is_used and not (may_raise(operation) and not _is_repeated(operation, operations)):
             continue
-        used.update([one.id for one in tensors_among(operation.inputs)])
+        used.update([tensor.id for tensor in tensors_among(operation.inputs)])
         operations.append(operation)
-    constants = tuple([one for one in graph.constants if one.tensor.id in used])
+    constants = tuple([constant for constant in graph.constants if constant.tensor.id in used])
     return replace(graph, constants=constants, operations=tuple(operations[::-1]))
 
 
@@ -60,11 +60,11 @@ def _is_repeated(operation: OperationIr, later: Sequence[OperationIr]) -> bool:
     """Whether a later operation checks the indices of one, as that of its gradient may do."""
     if Tag.RAISES in REGISTRY[operation.name].tags:
         return False
-    operands = {one.id for one in tensors_among(operation.inputs)}
+    operands = {tensor.id for tensor in tensors_among(operation.inputs)}
     attributes = {(name, exact(value)) for name, value in operation.attributes.items()}
     return any(
-        Tag.CHECKS_INDICES in REGISTRY[one.name].tags
-        and operands <= {tensor.id for tensor in tensors_among(one.inputs)}
-        and attributes <= {(name, exact(value)) for name, value in one.attributes.items()}
-        for one in later
+        Tag.CHECKS_INDICES in REGISTRY[operation.name].tags
+        and operands <= {tensor.id for tensor in tensors_among(operation.inputs)}
+        and attributes <= {(name, exact(value)) for name, value in operation.attributes.items()}
+        for operation in later
     )

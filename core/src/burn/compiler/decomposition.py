@@ -73,7 +73,7 @@ def decomposition(graph: GraphIr, wanted: Callable[[OperationIr], bool], table: 
         made = recording.expanded(operation, _key(operation))
         if made is None:
             return [operation]
-        replacement.update(zip([one.id for one in operation.outputs], made, strict=True))
+        replacement.update(zip([output.id for output in operation.outputs], made, strict=True))
         return recording.taken()
 
     found = rewritten(graph, parts)
@@ -164,7 +164,9 @@ class _Recording(OpTable):
 
     def _instance(self, template: _Template, operation: OperationIr) -> tuple[TensorIr, ...]:
         """Write down a decomposition of the operands of a call."""
-        tensors = {-1 - index: one for index, one in enumerate(tensors_among(operation.inputs))}
+        tensors = {
+            -1 - index: tensor for index, tensor in enumerate(tensors_among(operation.inputs))
+        }
 
         def named(operand: Any) -> Any:
             if operand.__class__ is TensorIr:
@@ -187,13 +189,13 @@ class _Recording(OpTable):
         if definition.default is None or not self._wanted(operation):
             return None
         inputs: tuple[Any, ...] = operation.inputs
-        if any(one.__class__ is HostNumber for one in inputs):
+        if any(source.__class__ is HostNumber for source in inputs):
             return None
-        if any(one.role is Role.GRAPH for one in definition.attributes.values()):
+        if any(attribute.role is Role.GRAPH for attribute in definition.attributes.values()):
             return None
         outer = self._operations, self._numbers, self.source
         self._operations, self._numbers, self.source = [], itertools.count(-1, -1), ""
-        operands = [self._operand(one) for one in inputs]
+        operands = [self._operand(source) for source in inputs]
         attributes = {
             name: HostNumber.of(value) if value.__class__ is ScalarIr else value
             for name, value in operation.attributes.items()
@@ -204,7 +206,7 @@ class _Recording(OpTable):
             return None
         else:
             made = result if definition.returns_tuple else (result,)
-            return _Template(tuple(self._operations), tuple([one.ir for one in made]))
+            return _Template(tuple(self._operations), tuple([item.ir for item in made]))
         finally:
             self._operations, self._numbers, self.source = outer
 
@@ -245,7 +247,7 @@ def _as_input(operand: Any) -> Any:
     if operand.__class__ is _Value:
         return operand.ir
     if operand.__class__ is list:
-        return tuple([one.ir for one in operand])
+        return tuple([part.ir for part in operand])
     return operand
 
 

@@ -147,13 +147,13 @@ def _users_folder() -> Path:
 def _shrink(folder: PrivateFolder, max_bytes: int) -> None:
     """Remove the entries that were not used for the longest time, and what was never finished."""
     entries = folder.entries()
-    kept = [one for one in entries if one.name.endswith(_SUFFIX)]
-    for one in entries:
-        if not one.name.endswith(_SUFFIX) and one.used < time.time() - _UNFINISHED_SECONDS:
-            folder.remove(one.name)
-    total = sum([one.size for one in kept])
-    for one in sorted(kept, key=lambda one: one.used):
+    kept = [entry for entry in entries if entry.name.endswith(_SUFFIX)]
+    for entry in entries:
+        if not entry.name.endswith(_SUFFIX) and entry.used < time.time() - _UNFINISHED_SECONDS:
+            folder.remove(entry.name)
+    total = sum([entry.size for entry in kept])
+    for entry in sorted(kept, key=lambda entry: entry.used):
         if total <= max_bytes:
             break
-        folder.remove(one.name)
-        total -= one.size
+        folder.remove(entry.name)
+        total -= entry.size

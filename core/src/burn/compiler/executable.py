@@ -102,7 +102,11 @@ class Executable:
         explain = getattr(self._runner, "explain", None)
         if explain is not None:
             return str(explain())
-        calls = [one.describe() for one in self.graph.operations if isinstance(one, OperationIr)]
+        calls = [
+            operation.describe()
+            for operation in self.graph.operations
+            if isinstance(operation, OperationIr)
+        ]
         return "\n".join([f"{len(calls)} calls of ops of the device, one after the other", *calls])
 
     def svg(self) -> str:
@@ -120,11 +124,11 @@ class Executable:
         """
         values = [
             value
-            for one in self.graph.operations
-            if isinstance(one, OperationIr)
-            for value in one.attributes.values()
+            for operation in self.graph.operations
+            if isinstance(operation, OperationIr)
+            for value in operation.attributes.values()
         ]
-        runs_programs = any(isinstance(one, GraphIr) for one in values)
+        runs_programs = any(isinstance(value, GraphIr) for value in values)
         return isinstance(self._runner, Execution) and not self.kernels and not runs_programs
 
     @property

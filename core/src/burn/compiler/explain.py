@@ -62,7 +62,7 @@ def explained(plan: Plan) -> str:
                 continue
             calls += 1
         read, written = read + given, written + made
-    kernels = len([one for one in plan.steps if isinstance(one, KernelCall)])
+    kernels = len([step for step in plan.steps if isinstance(step, KernelCall)])
     sums = (
         f"{_counted(kernels, 'kernel')}, {_counted(calls, 'call')}; they read {_shown(read)} and "
     )
@@ -88,7 +88,7 @@ def drawn(plan: Plan) -> str:
         A document in SVG: each call is a box, and each kernel a frame around its operations.
     """
     reasons = _reasons(plan)
-    steps = [_picture_step(number, one, reasons) for number, one in enumerate(plan.steps)]
+    steps = [_picture_step(number, step, reasons) for number, step in enumerate(plan.steps)]
     return draw(plan.graph, steps)
 
 
@@ -117,7 +117,7 @@ def _counted(count: int, what: str) -> str:
 
 def _kernel(number: int, step: KernelCall, read: int, written: int) -> list[str]:
     """The lines of a kernel."""
-    counts = Counter([(one.source, one.name) for one in step.operations])
+    counts = Counter([(operation.source, operation.name) for operation in step.operations])
     by_source: dict[str, list[str]] = {}
     for (source, name), count in counts.items():
         names = by_source.setdefault(source, [])
@@ -141,8 +141,8 @@ def _length(step: KernelCall) -> str:
 
 
 def _bytes(tensors: Iterable[TensorIr]) -> int:
-    known = [one for one in tensors if None not in one.shape]
-    return sum([size(shape_of(one)) * one.dtype.itemsize for one in known])
+    known = [tensor for tensor in tensors if None not in tensor.shape]
+    return sum([size(shape_of(tensor)) * tensor.dtype.itemsize for tensor in known])
 
 
 def _shown(count: int) -> str:

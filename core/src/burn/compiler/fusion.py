@@ -117,14 +117,14 @@ class _Planner(Tasks):
         """Outputs of calls whose indices are in range, as kernels have checked them, or pooling
         gave them."""
         self.rules = [
-            (index, one, *rule(one, target))
-            for index, one in enumerate(graph.operations)
-            if not isinstance(one, Drop)
+            (index, operation, *rule(operation, target))
+            for index, operation in enumerate(graph.operations)
+            if not isinstance(operation, Drop)
         ]
-        given = [one for one in graph.inputs if isinstance(one, TensorIr)]
+        given = [source for source in graph.inputs if isinstance(source, TensorIr)]
         self.given = [*given, *[constant.tensor for constant in graph.constants]]
-        made = [output for _, one, _, _ in self.rules for output in one.outputs]
-        self.next_id = 1 + max([one.id for one in [*self.given, *made]], default=0)
+        made = [output for _, rule, _, _ in self.rules for output in rule.outputs]
+        self.next_id = 1 + max([tensor.id for tensor in [*self.given, *made]], default=0)
         self.wanted = self._wanted()
         self.index_dtype = int64 if int64 in target.dtypes else int32
 
@@ -300,9 +300,9 @@ class _Planner(Tasks):
         while not self._is_joined(task, value):
             # What it reads is free and costs too much here, or is a view whose digits do not agree.
             free = [use.value for use in task.uses if isinstance(use, Use) and use.value.is_free]
-            for one in free:
-                if one.is_free:  # it is there twice, or another one of them has settled it
-                    self._settle(one)
+            for item in free:
+                if item.is_free:  # it is there twice, or another one of them has settled it
+                    self._settle(item)
             if not free:
                 task = self._with_dense_operands(task)
 
@@ -387,6 +387,6 @@ def _last_uses(graph: GraphIr, steps: list[Step]) -> dict[int, int]:
     outputs = {tensor.id for tensor in graph.outputs}
     found: dict[int, int] = {}
     for index, step in enumerate(steps):
-        found.update({one.id: index for one in inputs_of(step) if one.id in found})
-        found.update({one.id: index for one in step.outputs if one.id not in outputs})
+        found.update({source.id: index for source in inputs_of(step) if source.id in found})
+        found.update({output.id: index for output in step.outputs if output.id not in outputs})
     return found

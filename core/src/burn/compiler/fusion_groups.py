@@ -396,8 +396,8 @@ class _Attempt:
         group.stored += value.in_memory
         for read in self.reads.values():
             read.in_memory = True
-        for one in self.repeated:
-            one.repeated_in = one.repeated_in or group
+        for item in self.repeated:
+            item.repeated_in = item.repeated_in or group
         value.position, value.group, value.map = group.position, group, out
         value.task = task
         reduces = task.reduced is not None
@@ -459,8 +459,8 @@ class _Attempt:
     def _reads_for(self, value: Value) -> bool:
         """Whether the kernel reads in any case what a value is computed from."""
         return all(
-            one.tensor.id in self.reads or one.tensor.id in self.group.reads
-            for one in value.reads or ()
+            read.tensor.id in self.reads or read.tensor.id in self.group.reads
+            for read in value.reads or ()
         )
 
     def _read(self, read: Read) -> Read:
@@ -519,7 +519,7 @@ def _bytes_again(value: Value) -> float:
     """The bytes that are read to compute a value again; infinity if it cannot be."""
     if value.reads is None:
         return math.inf
-    return sum([min(one.count, value.count) * one.tensor.dtype.itemsize for one in value.reads])
+    return sum([min(read.count, value.count) * read.tensor.dtype.itemsize for read in value.reads])
 
 
 def estimate(value: Value, task: Task) -> bool:
@@ -541,8 +541,8 @@ def estimate(value: Value, task: Task) -> bool:
             reads[other.tensor.id] = other
         else:
             cost += other.cost
-            reads.update({one.tensor.id: one for one in other.reads})
-    large = [one for one in reads.values() if one.bytes * _FEW > value.bytes]
+            reads.update({read.tensor.id: read for read in other.reads})
+    large = [read for read in reads.values() if read.bytes * _FEW > value.bytes]
     if cost > _CHEAP or len(large) > _MOST_READS_AGAIN or len(reads) > _MOST_READS // 4:
         return False
     value.cost, value.reads = cost, tuple(reads.values())

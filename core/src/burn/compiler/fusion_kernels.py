@@ -42,8 +42,8 @@ def reads_of(operand: Operand) -> Iterator[Read]:
     if isinstance(operand, Read):
         yield operand
     elif isinstance(operand, Recipe):
-        for one in operand.operands:
-            yield from reads_of(one)
+        for parts in operand.operands:
+            yield from reads_of(parts)
 
 
 def _members_of(operand: Operand) -> Iterator[int]:
@@ -51,8 +51,8 @@ def _members_of(operand: Operand) -> Iterator[int]:
     if isinstance(operand, Member):
         yield operand.value.tensor.id
     elif isinstance(operand, Recipe):
-        for one in operand.operands:
-            yield from _members_of(one)
+        for parts in operand.operands:
+            yield from _members_of(parts)
 
 
 def kernel_call(
@@ -114,18 +114,18 @@ class _Builder:
         for value in self.alive:
             maps[value.map] = None
             _collect(value.recipe, maps)
-        found = sorted({1, group.count, *[cut for one in maps for cut in cuts(one)]})
+        found = sorted({1, group.count, *[cut for index_map in maps for cut in cuts(index_map)]})
         units = [(high // low, low) for low, high in itertools.pairwise(found)][::-1]
         reduces = any(value.task.reduced is not None for value in self.alive)
         spans = group.columns if reduces and group.columns else ()
         of_columns = [any(low <= begin < high for low, high in spans) for _, begin in units]
-        order = [i for i, one in enumerate(of_columns) if not one]
+        order = [i for i, of_column in enumerate(of_columns) if not of_column]
         self.rows = len(order)
-        order += [i for i, one in enumerate(of_columns) if one]
+        order += [i for i, of_column in enumerate(of_columns) if of_column]
         lengths = [units[i][0] for i in order]
         table = []
-        for one in maps:
-            along = strides(one, units)
+        for index_map in maps:
+            along = strides(index_map, units)
             table.append([along[i] for i in order])
         self._merge(lengths, table)
         self.space = tuple(lengths)
@@ -137,11 +137,11 @@ class _Builder:
         while index + 1 < len(lengths):
             inner = lengths[index + 1]
             if index + 1 != self.rows and all(
-                one[index] == one[index + 1] * inner for one in table
+                item[index] == item[index + 1] * inner for item in table
             ):
                 lengths[index : index + 2] = [lengths[index] * inner]
-                for one in table:
-                    del one[index]
+                for item in table:
+                    del item[index]
                 self.rows -= index < self.rows
             else:
                 index += 1
@@ -163,9 +163,9 @@ class _Builder:
         kernel = Kernel(
             self.space,
             self.rows,
-            tuple([one.dtype for one in self.inputs]),
-            tuple([one.kind for one in self.numbers]),
-            tuple([(one.dtype, size(shape_of(one))) for one in outputs]),
+            tuple([source.dtype for source in self.inputs]),
+            tuple([number.kind for number in self.numbers]),
+            tuple([(output.dtype, size(shape_of(output))) for output in outputs]),
             tuple(self.nodes.body),
             tuple(stores),
             relaxed=relaxed,
@@ -258,7 +258,7 @@ class _Builder:
             node = self._gathered(recipe)
             self._note(recipe)
             return node
-        nodes = [self._operand(one) for one in recipe.operands]
+        nodes = [self._operand(operand) for operand in recipe.operands]
         self._note(recipe)
         return _WRITERS[recipe.work](self, recipe, nodes, output.dtype)
 
@@ -407,8 +407,8 @@ def _axis_length(operation: OperationIr) -> int:
 def _collect(operand: Operand, maps: dict[IndexMap, None]) -> None:
     """Add the maps by which an operand reads and computes indices."""
     if isinstance(operand, Recipe):
-        for one in operand.operands:
-            _collect(one, maps)
+        for parts in operand.operands:
+            _collect(parts, maps)
     if isinstance(operand, Read | Along) or (
         isinstance(operand, Recipe) and operand.work is Work.RANGE
     ):

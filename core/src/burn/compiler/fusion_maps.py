@@ -137,8 +137,8 @@ def view_map(name: str, attributes: Any, shape: tuple[int, ...]) -> IndexMap:
             return normal(0, [*digits, (width, steps[axis])])
         case _:
             slices = attributes["slices"]
-    offset = sum([one[0] * step for one, step in zip(slices, steps, strict=True)])
-    digits = [(one[1], one[2] * step) for one, step in zip(slices, steps, strict=True)]
+    offset = sum([bounds[0] * step for bounds, step in zip(slices, steps, strict=True)])
+    digits = [(bounds[1], bounds[2] * step) for bounds, step in zip(slices, steps, strict=True)]
     return normal(offset, digits)
 
 

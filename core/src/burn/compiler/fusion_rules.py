@@ -93,14 +93,14 @@ def rule(operation: OperationIr, target: Target) -> tuple[Work, str]:
     """
     name = operation.name
     tensors = [*tensors_among(operation.inputs), *operation.outputs]
-    if any(None in one.shape or 0 in one.shape for one in tensors):
+    if any(None in tensor.shape or 0 in tensor.shape for tensor in tensors):
         return Work.CALL, "a tensor has no elements, or a length that depends on data"
     if name in _VIEWS:
         return Work.VIEW, ""
-    strange = next((one.dtype for one in tensors if one.dtype not in target.dtypes), None)
+    strange = next((tensor.dtype for tensor in tensors if tensor.dtype not in target.dtypes), None)
     if strange is not None:
         return Work.CALL, f"kernels of the device have no {strange}"
-    if any(one.role is Role.GRAPH for one in REGISTRY[name].attributes.values()):
+    if any(attribute.role is Role.GRAPH for attribute in REGISTRY[name].attributes.values()):
         return Work.CALL, "it runs programs of its own, which are compiled"
     if target.keeps(operation):
         return Work.CALL, "the device has a kernel of its own"
@@ -118,7 +118,7 @@ def _elementwise(operation: OperationIr) -> tuple[Work, str]:
     dtype = operand_dtype(operation)
     if expression_of(operation, dtype) is None:
         return Work.CALL, f"the op has no expression for {dtype}"
-    if any(_is_strange(one, dtype) for one in operation.inputs):
+    if any(_is_strange(source, dtype) for source in operation.inputs):
         return Work.CALL, "a number is none of the dtype"
     return Work.ELEMENTWISE, ""
 
@@ -252,11 +252,13 @@ def _cost(name: str, dtype: DType, choice: str | None) -> int:
         return 1
     nodes = Nodes()
     values = {
-        one: nodes.literal(index + 2, bool_ if one == "condition" else dtype)
-        for index, one in enumerate(found.parameters)
+        parameter: nodes.literal(index + 2, bool_ if parameter == "condition" else dtype)
+        for index, parameter in enumerate(found.parameters)
     }
     found.write(nodes, values, dtype)
-    return sum([_COSTS.get(one.function, 1) for one in nodes.body if isinstance(one, Apply)])
+    return sum(
+        [_COSTS.get(reduce.function, 1) for reduce in nodes.body if isinstance(reduce, Apply)]
+    )
 
 
 def number_for(value: Any, dtype: DType) -> Literal:

@@ -79,8 +79,8 @@ class Tasks(abc.ABC):
             return Task(operation, work, size(read), (self._use(operand, read),), reduced)
         dtype = operand_dtype(operation)
         uses = [
-            self._use(one, shape) if isinstance(one, TensorIr) else Number(one, dtype)
-            for one in operation.inputs
+            self._use(source, shape) if isinstance(source, TensorIr) else Number(source, dtype)
+            for source in operation.inputs
         ]
         cost = cost_of(operation, dtype) if work is Work.ELEMENTWISE else 1
         return Task(operation, work, size(shape), tuple(uses), cost=cost)

@@ -55,14 +55,14 @@ class Generated(Straight):
         code = self._codes.get(call.kernel)
         if code is None:
             code = self._codes[call.kernel] = self._backend.dialect.source(call.kernel)
-        shapes = tuple([one.shape for one in call.outputs])
+        shapes = tuple([output.shape for output in call.outputs])
         return self._backend.load_kernel(code, shapes)  # type: ignore[no-any-return]  # a function
 
     @property
     def kernels(self) -> Mapping[str, str]:
         """The sources of the kernels, by their names, in the order in which they first run."""
         codes = self._codes.values()
-        return {f"{one.entry}_{number}": one.text for number, one in enumerate(codes)}
+        return {f"{code.entry}_{number}": code.text for number, code in enumerate(codes)}
 
 
 def _stays(definition: Op) -> bool:
@@ -70,5 +70,7 @@ def _stays(definition: Op) -> bool:
     tags = definition.tags
     if tags & (Tag.RANDOM | Tag.CHECKS_INDICES):
         return True
-    is_step = definition.returns_tuple and any(one.is_list for one in definition.operands.values())
+    is_step = definition.returns_tuple and any(
+        operand.is_list for operand in definition.operands.values()
+    )
     return is_step or (Tag.COMPUTE_BOUND in tags and Tag.REDUCTION not in tags)

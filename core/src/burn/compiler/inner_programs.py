@@ -47,7 +47,7 @@ def inner_programs(graph: GraphIr) -> GraphIr:
         for name, value in attributes.items():
             if isinstance(value, GraphIr):
                 if id(value) not in made:
-                    parts = {one.name: getattr(value, one.name) for one in fields(value)}
+                    parts = {field.name: getattr(value, field.name) for field in fields(value)}
                     parts["relaxed"] = graph.relaxed or value.relaxed
                     made[id(value)] = InnerProgram(**parts)
                 attributes[name] = made[id(value)]

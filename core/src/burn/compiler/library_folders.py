@@ -91,9 +91,9 @@ def _temporary_folder(prefix: str) -> Path | None:
         descriptor = None
         with contextlib.suppress(OSError):
             descriptor = _locked(folder)
-            for one in folder.parent.iterdir():
-                if one.name.startswith(prefix):
-                    _remove_unlocked(one, _STARTING_SECONDS)
+            for path in folder.parent.iterdir():
+                if path.name.startswith(prefix):
+                    _remove_unlocked(path, _STARTING_SECONDS)
         atexit.register(_leave, folder, descriptor, os.getpid())
         return folder
     return None

@@ -83,11 +83,13 @@ def _may_share(operation: OperationIr) -> list[tuple[int, int]]:
     first_made: dict[DType, int] = {}
     for made in operation.outputs:
         first_made.setdefault(made.dtype, made.id)
-    given = [one for one in tensors_among(operation.inputs) if one.dtype in first_made]
-    first_given = {one.dtype: one.id for one in reversed(given)}
-    pairs = [(one.id, first_made[one.dtype]) for one in given]
+    given = [tensor for tensor in tensors_among(operation.inputs) if tensor.dtype in first_made]
+    first_given = {tensor.dtype: tensor.id for tensor in reversed(given)}
+    pairs = [(tensor.id, first_made[tensor.dtype]) for tensor in given]
     pairs += [
-        (first_given[one.dtype], one.id) for one in operation.outputs if one.dtype in first_given
+        (first_given[output.dtype], output.id)
+        for output in operation.outputs
+        if output.dtype in first_given
     ]
     return pairs
 
@@ -114,11 +116,11 @@ def in_place(
     makes_own : callable, optional
         Whether kernels may overwrite the results of a call; see `Target`.
     """
-    last_raising = max([index for index, one in enumerate(steps) if may_raise(one)], default=-1)
+    last_raising = max([index for index, step in enumerate(steps) if may_raise(step)], default=-1)
     sharing = _Sharing(graph, steps)
     outputs = {tensor.id for tensor in graph.outputs}
-    own = [one for one in steps if isinstance(one, KernelCall) or makes_own(one)]
-    of_kernels = {tensor.id for one in own for tensor in one.outputs}
+    own = [step for step in steps if isinstance(step, KernelCall) or makes_own(step)]
+    of_kernels = {tensor.id for call in own for tensor in call.outputs}
     free = {id for id in of_kernels if sharing.last[sharing.root(id)] < len(steps)}
     donated = _donated(graph, sharing, len(steps))
     free |= donated.pop(None, set())
@@ -131,18 +133,18 @@ def in_place(
         for number, output in enumerate(step.outputs):
             wanted = donated.get(output.id, set()) if output.id in outputs else free
             fitting = [
-                one
-                for one, given in enumerate(step.inputs)
+                item
+                for item, given in enumerate(step.inputs)
                 if given.id in wanted
                 and (index > last_raising or given.id in of_kernels)
                 and given.shape == output.shape
-                and one not in over
+                and item not in over
                 and sharing.last[sharing.root(given.id)] == index
                 and _is_alone(given, step.inputs, sharing)
-                and _may_overwrite(step.kernel, number, one)
+                and _may_overwrite(step.kernel, number, item)
             ]
             over.append(fitting[0] if fitting else None)
-        pairs = tuple([(number, one) for number, one in enumerate(over) if one is not None])
+        pairs = tuple([(number, item) for number, item in enumerate(over) if item is not None])
         kernel = replace(step.kernel, overwrites=pairs) if pairs else step.kernel
         found.append(step._replace(kernel=kernel, over=tuple(over)))
     return found
@@ -162,7 +164,7 @@ def _donated(graph: GraphIr, sharing: _Sharing, end: int) -> dict[int | None, se
 def _is_alone(given: TensorIr, inputs: Sequence[TensorIr], sharing: _Sharing) -> bool:
     """Whether no other input of a kernel has memory in common with one."""
     root = sharing.root(given.id)
-    return [sharing.root(one.id) for one in inputs].count(root) == 1
+    return [sharing.root(source.id) for source in inputs].count(root) == 1
 
 
 def _may_overwrite(kernel: Kernel, output: int, input: int) -> bool:
@@ -200,7 +202,9 @@ def arena(plan: Plan, owns: Callable[[OperationIr], bool] = lambda _: False) -> 
         op. A call of which no output is in the block may return a view of one that is.
     """
     sharing = _Sharing(plan.graph, plan.steps)
-    inputs = {one.id for one in plan.graph.inputs} | {one.tensor.id for one in plan.graph.constants}
+    inputs = {source.id for source in plan.graph.inputs} | {
+        constant.tensor.id for constant in plan.graph.constants
+    }
     kept = {sharing.root(id) for id in inputs}
     spans: dict[int, tuple[int, int, int, int]] = {}
     roots: dict[int, int] = {}

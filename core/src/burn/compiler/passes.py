@@ -59,7 +59,7 @@ def lowered(graph: GraphIr, wanted: Callable[[OperationIr], bool], table: OpTabl
 
     def is_replaced(operation: OperationIr) -> bool:
         tensors = [*tensors_among(operation.inputs), *operation.outputs]
-        if any(one.dtype.is_complex for one in tensors):
+        if any(tensor.dtype.is_complex for tensor in tensors):
             origin = table.origin(REGISTRY[operation.name])
             return origin != "native" and wanted(operation)
         return wanted(operation)
@@ -74,9 +74,9 @@ def _with_donations(graph: GraphIr) -> GraphIr:
     An input that is an output is not overwritten. An output that is an input, a constant, or
     another output, has memory already.
     """
-    outputs = Counter([one.id for one in graph.outputs])
-    given = {one.id for one in graph.inputs if isinstance(one, TensorIr)}
-    given.update([one.tensor.id for one in graph.constants])
+    outputs = Counter([output.id for output in graph.outputs])
+    given = {source.id for source in graph.inputs if isinstance(source, TensorIr)}
+    given.update([constant.tensor.id for constant in graph.constants])
 
     def is_possible(donation: Donation) -> bool:
         if graph.inputs[donation.input].id in outputs:

@@ -123,7 +123,7 @@ class KernelCall(NamedTuple):
     @property
     def name(self) -> str:
         """The operations as in a profile: ``kernel of exp, sum``."""
-        names = [one.name for one in self.operations]
+        names = [operation.name for operation in self.operations]
         more = f" and {len(names) - 6} more" if len(names) > 6 else ""
         return f"kernel of {', '.join(names[:6])}{more}"
 

@@ -356,10 +356,10 @@ def _entries(folder: _Opened) -> list[Entry]:
     entries = []
     try:
         with os.scandir(listed) as found:
-            for one in found:
+            for dir_entry in found:
                 with contextlib.suppress(OSError):  # another process may remove it, too
-                    status = one.stat(follow_symlinks=False)
-                    entries.append(Entry(one.name, status.st_size, status.st_mtime))
+                    status = dir_entry.stat(follow_symlinks=False)
+                    entries.append(Entry(dir_entry.name, status.st_size, status.st_mtime))
     finally:
         if isinstance(listed, int):
             os.close(listed)

@@ -103,11 +103,11 @@ class _Capture:
         self, launch: Callable[[], None], made: Sequence[Primitive], arguments: Sequence[Any]
     ) -> None:
         self.launch = launch
-        positions = {id(one): number for number, one in enumerate(arguments)}
-        self.plan = [_Output(positions.get(id(one)), is_copied=False) for one in made]
+        positions = {id(argument): number for number, argument in enumerate(arguments)}
+        self.plan = [_Output(positions.get(id(item)), is_copied=False) for item in made]
         self.made: list[Primitive] = [
-            None if output.argument is not None else one
-            for output, one in zip(self.plan, made, strict=True)
+            None if output.argument is not None else item
+            for output, item in zip(self.plan, made, strict=True)
         ]
 
     def decide(self, recorder: Recorder) -> None:
@@ -210,7 +210,7 @@ class Replay:
             return self._moved(arguments, old, keys)
         self._ids = ids
         # The callback is no Python code, in which Ctrl-C would be lost; the list is another then.
-        self._alive = [weakref.ref(one, ids.append) for one in fixed]
+        self._alive = [weakref.ref(item, ids.append) for item in fixed]
         return True
 
     def _moved(self, arguments: Sequence[Any], old: list[Hashable], keys: list[Hashable]) -> bool:

@@ -62,13 +62,13 @@ class Straight(Execution):
         if self.table.is_observed and observing.is_observing():
             launch = self._reporting(step, launch)
         self._names[f"k{index}"] = launch
-        inputs = [f"t{one.id}" for one in step.inputs]
+        inputs = [f"t{source.id}" for source in step.inputs]
         numbers = [
-            self._numbers[one.text] if isinstance(one, HostNumber) else repr(one)
-            for one in step.scalars
+            self._numbers[scalar.text] if isinstance(scalar, HostNumber) else repr(scalar)
+            for scalar in step.scalars
         ]
-        out = ["None" if one is None else inputs[one] for one in step.over]
-        outputs = [f"t{one.id}" for one in step.outputs]
+        out = ["None" if number is None else inputs[number] for number in step.over]
+        outputs = [f"t{output.id}" for output in step.outputs]
         arguments = ", ".join(map(_tuple, (inputs, numbers, out)))
         end = f"; del {', '.join([f't{id}' for id in sorted(ended)])}" if ended else ""
         checks = ""
@@ -97,4 +97,4 @@ class Straight(Execution):
 
 
 def _tuple(items: Sequence[str]) -> str:
-    return f"({''.join([f'{one}, ' for one in items])})"
+    return f"({''.join([f'{item}, ' for item in items])})"

@@ -42,7 +42,7 @@ class Rows(Sequence[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self[one] for one in range(*index.indices(self._length))]
+            return [self[index] for index in range(*index.indices(self._length))]
         if not -self._length <= index < self._length:
             raise IndexError(index)
         return row(self.batch, index)

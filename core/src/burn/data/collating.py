@@ -90,7 +90,7 @@ def _joined(values: list[Any], name: str) -> Any:
         return values
     if isinstance(first, _NUMBERS) and not isinstance(first, np.generic):
         return _of_numbers(values, name)
-    if first is None or any(one is None for one in values):
+    if first is None or any(value is None for value in values):
         return _absent(values, name)
     if is_tensor(first):
         return _stacked_tensors(values, name)
@@ -106,7 +106,7 @@ def _joined(values: list[Any], name: str) -> Any:
 
 def _absent(values: list[Any], name: str) -> None:
     """None, which all examples have or none."""
-    count = sum(one is None for one in values)
+    count = sum(value is None for value in values)
     if count < len(values):
         raise OperandTypeError(
             f"{name} is None in {count} of {len(values)} examples",
@@ -118,16 +118,16 @@ def _absent(values: list[Any], name: str) -> None:
 def _joined_containers(values: list[Any], first: Parts, name: str) -> Any:
     """Containers with the keys of the first one, as one with the batches of its children."""
     kind, keys, child = values[0].__class__, first.keys, first.child
-    for one in values:
-        if one.__class__ is not kind or not _has_keys(one, keys):
+    for value in values:
+        if value.__class__ is not kind or not _has_keys(value, keys):
             raise OperandTypeError(
-                f"{name} is {_described(values[0])} in one example and {_described(one)} in "
+                f"{name} is {_described(values[0])} in one example and {_described(value)} in "
                 "another",
                 hint=_OWN_FUNCTION,
                 operation="collate",
             )
     return first.rebuild(
-        [_joined([child(one, key) for one in values], first.name(name, key)) for key in keys]
+        [_joined([child(value, key) for value in values], first.name(name, key)) for key in keys]
     )
 
 
@@ -153,20 +153,20 @@ def _stacked(values: list[Any], name: str) -> Any:
     if kinds != {np.ndarray}:
         is_of_one_kind = len(kinds) == 1 and not isinstance(values[0], (np.ndarray, np.generic))
         try:
-            arrays = [(as_array if is_of_one_kind else _array)(one) for one in values]
+            arrays = [(as_array if is_of_one_kind else _array)(value) for value in values]
         except BurnError as error:
             error.operation = f"collate: {name}"
             raise
         if any(map(is_tensor, arrays)):  # on a device that the host cannot read
             return _stacked_tensors(arrays, name)
-    shape, dtypes = arrays[0].shape, {one.dtype for one in arrays}
-    for one in arrays:
-        if one.shape != shape:
-            raise _ragged(name, shape, one.shape)
+    shape, dtypes = arrays[0].shape, {array.dtype for array in arrays}
+    for array in arrays:
+        if array.shape != shape:
+            raise _ragged(name, shape, array.shape)
     dtype = dtypes.pop() if len(dtypes) == 1 else _common_dtype(values, arrays, name)
     batch = np.empty((len(arrays), *shape), dtype)
-    for index, one in enumerate(arrays):
-        batch[index] = one
+    for index, array in enumerate(arrays):
+        batch[index] = array
     return batch
 
 
@@ -211,10 +211,10 @@ def _stacked_tensors(values: list[Any], name: str) -> Any:
     from burn.functions.creation import asarray
     from burn.functions.manipulation import stack
 
-    tensors = [asarray(one) for one in values]
-    for one in tensors:
-        if one.shape != tensors[0].shape:
-            raise _ragged(name, tensors[0].shape, one.shape)
+    tensors = [asarray(value) for value in values]
+    for tensor in tensors:
+        if tensor.shape != tensors[0].shape:
+            raise _ragged(name, tensors[0].shape, tensor.shape)
     return stack(tensors)
 
 
@@ -223,10 +223,10 @@ def _of_numbers(values: list[Any], name: str) -> Any:
     types = set(map(type, values))
     if types.issubset(_NUMBERS):
         return _numbers_array(values, max(types, key=_NUMBERS.index), name)
-    if any(one is None for one in values):
+    if any(value is None for value in values):
         return _absent(values, name)
-    if all(issubclass(one, _NUMBERS) and not issubclass(one, np.generic) for one in types):
-        return _of_numbers([_plain(one) for one in values], name)  # such as of an IntEnum
+    if all(issubclass(kind, _NUMBERS) and not issubclass(kind, np.generic) for kind in types):
+        return _of_numbers([_plain(value) for value in values], name)  # such as of an IntEnum
     return _stacked(values, name)
 
 
@@ -265,19 +265,20 @@ def _first_element(values: list[Any], name: str) -> Any:
 def _of_lists(values: list[Any], name: str, kind: type) -> npt.NDArray[Any]:
     """Lists of numbers, such as tokens, as an array with a row for each."""
     arrays = []
-    for one in values:
+    for value in values:
         try:
-            array = np.array(one)
+            array = np.array(value)
         except ValueError:
             raise ShapeError(
                 f"{name} has lists of different lengths in one example",
                 hint=_OWN_FUNCTION,
                 operation="collate",
             ) from None
-        if not isinstance(one, list) or array.dtype.kind not in "biufc":
+        if not isinstance(value, list) or array.dtype.kind not in "biufc":
+            is_list = isinstance(value, list)
+            found = "a list of something else" if is_list else type(value).__name__
             raise OperandTypeError(
-                f"{name} is a list of numbers in one example, and in another it is "
-                f"{'a list of something else' if isinstance(one, list) else type(one).__name__}",
+                f"{name} is a list of numbers in one example, and in another it is {found}",
                 hint=_OWN_FUNCTION,
                 operation="collate",
             )

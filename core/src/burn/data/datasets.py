@@ -153,9 +153,9 @@ class Arrays(_Dataset):
             raise ArgumentError(
                 "needs arrays, either all with names or all without", operation="Arrays"
             )
-        columns = named or {f"arrays[{index}]": one for index, one in enumerate(arrays)}
-        columns = {name: _as_column(one, name) for name, one in columns.items()}
-        lengths = {name: one.shape[0] for name, one in columns.items()}
+        columns = named or {f"arrays[{index}]": array for index, array in enumerate(arrays)}
+        columns = {name: _as_column(column, name) for name, column in columns.items()}
+        lengths = {name: column.shape[0] for name, column in columns.items()}
         if len(set(lengths.values())) > 1:
             found = ", ".join(f"{name} has {length}" for name, length in lengths.items())
             raise ShapeError(
@@ -179,9 +179,9 @@ class Arrays(_Dataset):
     def _examples(self, indices: npt.NDArray[np.intp]) -> Rows:
         arrays = self._arrays
         if arrays.__class__ is dict:
-            batch: Any = {name: _rows(one, indices) for name, one in arrays.items()}
+            batch: Any = {name: _rows(array, indices) for name, array in arrays.items()}
         elif arrays.__class__ is tuple:
-            batch = tuple([_rows(one, indices) for one in arrays])
+            batch = tuple([_rows(array, indices) for array in arrays])
         else:
             batch = _rows(arrays, indices)
         return Rows(batch, len(indices))
@@ -227,7 +227,7 @@ def _taken(x: Any, indices: npt.NDArray[np.intp]) -> Any:
 def _described(arrays: Any) -> str:
     """Arrays by dtype and shape."""
     if arrays.__class__ is dict:
-        return ", ".join(f"{name}={_described(one)}" for name, one in arrays.items())
+        return ", ".join(f"{name}={_described(array)}" for name, array in arrays.items())
     if arrays.__class__ is tuple:
         return ", ".join(map(_described, arrays))
     return f"{arrays.dtype}{list(arrays.shape)}"
@@ -301,7 +301,7 @@ class Concatenated(_Dataset):
     def __init__(self, *datasets: Any) -> None:
         if not datasets:
             raise ArgumentError("needs at least one dataset", operation="Concatenated")
-        self._datasets = [checked_dataset(one, "Concatenated") for one in datasets]
+        self._datasets = [checked_dataset(dataset, "Concatenated") for dataset in datasets]
         self._ends = list(itertools.accumulate(map(len, datasets)))
 
     def __len__(self) -> int:
@@ -371,7 +371,7 @@ class Mapped(_Dataset):
         return self._function(self._dataset[index])
 
     def _examples(self, indices: npt.NDArray[np.intp]) -> Sequence[Any]:
-        return [self._function(one) for one in _examples_of(self._dataset, indices)]
+        return [self._function(example) for example in _examples_of(self._dataset, indices)]
 
 
 class Windows(_Dataset):

@@ -97,7 +97,7 @@ def _counts(shares: Any, length: int) -> list[int]:
             operation="split",
         )
     exact = [share / total * length for share in wanted]
-    counts = [math.floor(one + _MAX_ERROR_OF_SHARES) for one in exact]
+    counts = [math.floor(item + _MAX_ERROR_OF_SHARES) for item in exact]
     by_remainder = sorted(range(len(exact)), key=lambda index: counts[index] - exact[index])
     for index in by_remainder[: length - sum(counts)]:
         counts[index] += 1

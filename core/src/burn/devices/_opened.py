@@ -245,7 +245,7 @@ class OpenedDevice:
         if native is None or DTypeUsage.STORAGE not in self.dtype_usage(dtype):
             raise DTypeError(
                 f"{self.name} has no {dtype}",
-                hint=f"It has {', '.join(str(one) for one in self.dtypes())}",
+                hint=f"It has {', '.join(str(dtype) for dtype in self.dtypes())}",
             )
         return native
 
@@ -267,8 +267,8 @@ class OpenedDevice:
         """
         backend, wanted = self.backend, DType.of(dtype)
         if isinstance(wanted, QDType):  # the tensors that a quantized one is made of are stored
-            parts = [self.dtype_usage(one) for one in wanted.scheme.part_dtypes]
-            has_parts = all(DTypeUsage.STORAGE in one for one in parts)
+            parts = [self.dtype_usage(part_dtype) for part_dtype in wanted.scheme.part_dtypes]
+            has_parts = all(DTypeUsage.STORAGE in part for part in parts)
             return DTypeUsage.GENERAL if has_parts else DTypeUsage.NONE
         try:
             return backend.dtype_usage(self.id, wanted)  # type: ignore[no-any-return]  # of a Backend

@@ -197,7 +197,7 @@ def running(stack: tuple[Transform, ...]) -> Iterator[None]:
 
 def under(device: Device, stack: Sequence[Transform], *, is_checkpointing: bool = False) -> Device:
     """The hardware of a device under autodiff and these transforms."""
-    layers = (AUTODIFF, *[one.kind for one in stack])
+    layers = (AUTODIFF, *[transform.kind for transform in stack])
     return device.layered(layers, is_checkpointing=is_checkpointing or device.is_checkpointing)
 
 

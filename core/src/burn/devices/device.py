@@ -354,13 +354,13 @@ class Device(OpenedDevice):
         []
         """
         backends, types = _names(backend, "backend"), _names(type, "type")
-        wanted = [DType.of(one) for one in _several(dtype)]
+        wanted = [DType.of(item) for item in _several(dtype)]
         return [
             _handle(entry, info.type, info.index)
             for entry, info in ranked()
             if (backend is None or backends & spellings(entry, info.type, info.index))
             and (type is None or info.type in types)
-            and all(_handle(entry, info.type, info.index)._computes_with(one) for one in wanted)
+            and all(_handle(entry, info.type, info.index)._computes_with(dtype) for dtype in wanted)
         ]
 
     def _computes_with(self, dtype: DType) -> bool:
@@ -417,7 +417,7 @@ def _several(given: Any) -> list[Any]:
 def _names(given: Any, what: str) -> set[str]:
     """The names of a filter."""
     found = _several(given)
-    wrong = [one for one in found if not isinstance(one, str)]
+    wrong = [item for item in found if not isinstance(item, str)]
     if wrong:
         raise OperandTypeError(
             f"{what} has an object of type {type(wrong[0]).__name__} among its names",

@@ -71,7 +71,9 @@ def changed_settings(
     """
     for name, dtype in changes.items():
         kind = getattr(settings, name).kind
-        fitting = [one.name for one in DType.members() if one.kind is kind and supports(one)]
+        fitting = [
+            dtype.name for dtype in DType.members() if dtype.kind is kind and supports(dtype)
+        ]
         hint = f"{device} computes with {', '.join(fitting) or 'none of this kind'}"
         if dtype.kind is not kind:
             raise DTypeError(f"{name} cannot be {dtype}", hint=hint)

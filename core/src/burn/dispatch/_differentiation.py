@@ -123,7 +123,7 @@ class Differentiation(Generic[_Tensor]):
         start: Any = cotangent
         if isinstance(cotangent, DispatchTensor):
             start = self._untracked(cotangent, "a cotangent")
-        wanted = None if inputs is None else [one.primitive for one in inputs]
+        wanted = None if inputs is None else [source.primitive for source in inputs]
         found = device.backend.backward(
             x.primitive, start, retain_graph=retain_graph, inputs=wanted
         )

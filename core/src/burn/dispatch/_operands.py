@@ -80,7 +80,7 @@ def join_trace(x: Any) -> None:
 def joins_trace(operands: Sequence[Any]) -> bool:
     """Whether some operands were from outside of the running trace, which they have now joined."""
     trace = running_trace()
-    return trace is not None and any([trace.join(one) for one in tensors_among(operands)])  # noqa: C419 — all of them join
+    return trace is not None and any([trace.join(tensor) for tensor in tensors_among(operands)])  # noqa: C419 — all of them join
 
 
 def to_scalar(value: Any, dtype: DType) -> Scalar:
@@ -126,16 +126,16 @@ def device_of_operands(definition: Op, operands: Sequence[Any]) -> Device:
     for (name, spec), operand in zip(definition.operands.items(), operands, strict=True):
         if spec.is_list and not isinstance(operand, list):
             raise OperandTypeError(f"{name} must be a list of tensors, not {_kind_of(operand)}")
-        for one in operand if spec.is_list else [operand]:
-            if isinstance(one, DispatchTensor):
-                device = common_device(device, one.tensor_type.device)
-            elif isinstance(one, ScalarIr):
-                raise one.unknown()
-            elif not _fits(spec, one):
+        for part in operand if spec.is_list else [operand]:
+            if isinstance(part, DispatchTensor):
+                device = common_device(device, part.tensor_type.device)
+            elif isinstance(part, ScalarIr):
+                raise part.unknown()
+            elif not _fits(spec, part):
                 takes = "a tensor or a number" if spec.scalar else "a tensor"
                 takes += " or None" if spec.optional else ""
                 raise OperandTypeError(
-                    f"{name} must be {takes}, not {_kind_of(one)}",
+                    f"{name} must be {takes}, not {_kind_of(part)}",
                     hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
                 )
     if device is None:
@@ -152,25 +152,25 @@ def device_of_operands(definition: Op, operands: Sequence[Any]) -> Device:
 def tensors_among(operands: Sequence[Any]) -> list[DispatchTensor]:
     """The tensors among operands and lists of operands."""
     return [
-        one
+        part
         for operand in operands
-        for one in (operand if isinstance(operand, list) else (operand,))
-        if isinstance(one, DispatchTensor)
+        for part in (operand if isinstance(operand, list) else (operand,))
+        if isinstance(part, DispatchTensor)
     ]
 
 
 def mixes_strategies(tensors: Sequence[DispatchTensor]) -> bool:
     """Whether some tensors are on devices with gradient checkpointing, and some on others."""
-    devices = [one.tensor_type.device for one in tensors]
+    devices = [tensor.tensor_type.device for tensor in tensors]
     return len({device.is_checkpointing for device in devices if device.layers}) > 1
 
 
 def _common_strategy(tensors: Sequence[DispatchTensor]) -> bool:
     """Whether the device of an op on such tensors is one with gradient checkpointing."""
     of_leaves = {
-        one.tensor_type.device.is_checkpointing: one.tensor_type.device
-        for one in tensors
-        if tracking_level(one.primitive) == 0
+        tensor.tensor_type.device.is_checkpointing: tensor.tensor_type.device
+        for tensor in tensors
+        if tracking_level(tensor.primitive) == 0
     }
     if len(of_leaves) > 1:
         raise AutodiffError(
@@ -188,10 +188,10 @@ def prevailing_strategy(tensors: Sequence[DispatchTensor]) -> bool:
     them, and constants follow both. Among those that are alike, checkpointing wins.
     """
     found: dict[int, bool] = {}
-    for one in tensors:
-        level = tracking_level(one.primitive)
+    for tensor in tensors:
+        level = tracking_level(tensor.primitive)
         rank = 2 if level is None else min(level, 1)
-        found[rank] = found.get(rank, False) or one.tensor_type.device.is_checkpointing
+        found[rank] = found.get(rank, False) or tensor.tensor_type.device.is_checkpointing
     return found[min(found)]
 
 
@@ -280,7 +280,7 @@ def check_kind(name: str, spec: Operand, operand: Any) -> Any:
 def meta_of(operand: Any) -> Any:
     """Shape and dtype of a tensor, as rules take them; a number, or None, as it is."""
     if isinstance(operand, list):
-        return [meta_of(one) for one in operand]
+        return [meta_of(part) for part in operand]
     if isinstance(operand, DispatchTensor):
         return Meta(tuple(operand.primitive.shape), operand.tensor_type.dtype)
     return operand

@@ -121,7 +121,7 @@ class Transfers(Generic[_Tensor]):
             common_device(source, target)  # refuses the layers of another transform
         elif is_quantized(primitive):
             parts = zip(dtype.scheme.part_dtypes, primitive.parts, strict=True)
-            moved = [_moved(part, source, target, one) for one, part in parts]
+            moved = [_moved(part, source, target, item) for item, part in parts]
             primitive = of_parts(moved, dtype.scheme)
         else:
             primitive = _moved(primitive, source, target, dtype)

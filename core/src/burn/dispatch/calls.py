@@ -71,7 +71,7 @@ def call_on_lists(
     """
 
     def tensors() -> list[list[Any]]:
-        return [[dispatch.wrap(one, tensor_type) for one in items] for items in lists]
+        return [[dispatch.wrap(item, tensor_type) for item in items] for items in lists]
 
     try:
         found = tensor_type.calls.get(name)
@@ -86,7 +86,7 @@ def call_on_lists(
         if made and made[0].__class__ in {list, tuple}:
             raise not_flat(made[0], name)
         return made
-    return [one.primitive for one in dispatch.recover(failure, name, tensors(), attributes)]
+    return [item.primitive for item in dispatch.recover(failure, name, tensors(), attributes)]
 
 
 @functools.cache
@@ -212,13 +212,14 @@ def _source(definition: Op, *, reflected: bool, is_view: bool) -> str:
         if not is_view:
             parameters.append("*")
         parameters += [
-            one.name if one.required else f"{one.name}={one.default!r}" for one in attributes
+            attribute.name if attribute.required else f"{attribute.name}={attribute.default!r}"
+            for attribute in attributes
         ]
-    keywords = "".join([f", {one.name}={one.name}" for one in attributes])
-    others = [one for one, spec in operands.items() if not spec.promotes]
-    types = "".join([", " + _read(one, "tensor_type", operands[one]) for one in others])
+    keywords = "".join([f", {attribute.name}={attribute.name}" for attribute in attributes])
+    others = [name for name, spec in operands.items() if not spec.promotes]
+    types = "".join([", " + _read(other, "tensor_type", operands[other]) for other in others])
     key = f"(name_{types})" if others else "name_"
-    promoting = [one for one, spec in operands.items() if spec.promotes]
+    promoting = [name for name, spec in operands.items() if spec.promotes]
     lead = promoting.pop() if reflected else promoting.pop(0)
     if operands[lead].is_list:
         promoting.insert(0, lead)
@@ -228,10 +229,12 @@ def _source(definition: Op, *, reflected: bool, is_view: bool) -> str:
         "key": key,
         "operands": ", ".join(operands),
         "keywords": keywords,
-        "values": ", ".join([one.name for one in attributes]),
-        "attributes": "{" + ", ".join([f"{one.name!r}: {one.name}" for one in attributes]) + "}",
+        "values": ", ".join([attribute.name for attribute in attributes]),
+        "attributes": "{"
+        + ", ".join([f"{attribute.name!r}: {attribute.name}" for attribute in attributes])
+        + "}",
     }
-    agreement = [_agreement(operands[one]).format(name=one, **parts) for one in promoting]
+    agreement = [_agreement(operands[name]).format(name=name, **parts) for name in promoting]
     result = _RESULTS if definition.returns_tuple else _VIEW if is_view else _RESULT
     output = _OF_ANY_DTYPE if "dtype" in definition.attributes else _OF_ONE_DTYPE
     return _CALL.format(
@@ -239,7 +242,7 @@ def _source(definition: Op, *, reflected: bool, is_view: bool) -> str:
         parameters=", ".join(parameters),
         agreement="".join(agreement),
         primitives=", ".join(
-            [_primitive(one, spec, is_lead=one == lead) for one, spec in operands.items()]
+            [_primitive(name, spec, is_lead=name == lead) for name, spec in operands.items()]
         ),
         before=_BEFORE_VIEW if is_view else "",
         result=result.format(output=output.format(key=key), **parts),

@@ -252,7 +252,8 @@ class Dispatch(
         function, converters, device, _ = plan
         try:
             result = function(
-                *[convert(one) for convert, one in zip(converters, operands, strict=True)], **attrs
+                *[convert(operand) for convert, operand in zip(converters, operands, strict=True)],
+                **attrs,
             )
         except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
             failure = error
@@ -276,7 +277,7 @@ class Dispatch(
         calls = {} if tensor_type is None else tensor_type.calls
         tensors = tensors_among(operands)
         if mixes_strategies(tensors):  # what is tracked decides, beside the types
-            key = (*key, *[tracking_level(one.primitive) for one in tensors])
+            key = (*key, *[tracking_level(tensor.primitive) for tensor in tensors])
         if key in calls:
             return calls[key]  # type: ignore[no-any-return]  # under this key
         definition = REGISTRY[name]
@@ -337,13 +338,13 @@ class Dispatch(
             raise failure.with_traceback(None) from failure.__cause__
         if has_quantized(operands):
             attrs = {
-                key: plan.dtype if isinstance(one, QDType) else one for key, one in attrs.items()
+                key: plan.dtype if isinstance(attr, QDType) else attr for key, attr in attrs.items()
             }
         try:
             metas = metas_of(definition, operands, plan)
             inferred = definition.infer(*metas, **with_example_scalars(attrs))
             outputs = inferred if definition.returns_tuple else (inferred,)
-            for dtype in [*[one.dtype for one in outputs], *attrs.values()]:
+            for dtype in [*[output.dtype for output in outputs], *attrs.values()]:
                 if isinstance(dtype, DType):
                     device.tensor_type(dtype)  # raises if the device cannot store it
         except BurnError as refused:
@@ -365,7 +366,10 @@ class Dispatch(
         try:
             with device.ops.backend.quiet():
                 result = getattr(device.ops, definition.name)(
-                    *[convert(one) for convert, one in zip(plan.converters, operands, strict=True)],
+                    *[
+                        convert(operand)
+                        for convert, operand in zip(plan.converters, operands, strict=True)
+                    ],
                     **attrs,
                 )
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
@@ -391,9 +395,9 @@ def _operation_of(failure: Exception, definition: Op, described: str) -> str:
 def _first_type(operands: Sequence[Any]) -> TensorType | None:
     """The type of the first tensor among operands and lists of operands."""
     for operand in operands:
-        for one in operand if isinstance(operand, list) else (operand,):
-            if isinstance(one, DispatchTensor):
-                return one.tensor_type
+        for part in operand if isinstance(operand, list) else (operand,):
+            if isinstance(part, DispatchTensor):
+                return part.tensor_type
     return None
 
 
@@ -401,5 +405,5 @@ def _wrap_all(dispatch: Dispatch[_Tensor], result: Any, device: Device) -> Any:
     """Tensors around what an op returned, which is a tuple if it has several outputs."""
     types = device.types
     if result.__class__ is tuple:
-        return tuple([dispatch.wrap(one, types[one.dtype]) for one in result])
+        return tuple([dispatch.wrap(tensor, types[tensor.dtype]) for tensor in result])
     return dispatch.wrap(result, types[result.dtype])

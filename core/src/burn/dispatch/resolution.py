@@ -74,7 +74,7 @@ def plan_key(name: str, operands: Sequence[Any]) -> tuple[Any, ...]:
     return (
         name,
         *[
-            frozenset([getattr(one, "tensor_type", None) for one in operand])
+            frozenset([getattr(part, "tensor_type", None) for part in operand])
             if isinstance(operand, list)
             else getattr(operand, "tensor_type", operand.__class__)
             for operand in operands
@@ -124,7 +124,7 @@ def resolve_uniform(
     if dtype is not None and dtype is not tensor_type.dtype:
         cast = functools.partial(specialized(device.ops.cast, tensor_type.dtype), dtype=dtype)
         function = _converting(
-            function, dtype, cast, [one.promotes for one in definition.operands.values()]
+            function, dtype, cast, [operand.promotes for operand in definition.operands.values()]
         )
     found = calls[key] = function, device.types, None
     return found  # type: ignore[no-any-return]  # made here
@@ -185,13 +185,13 @@ def _converting(
             return operand
         if isinstance(operand, (bool, int, float, complex)):
             return to_scalar(operand, dtype)
-        return [cast(one) for one in operand] if isinstance(operand, list) else cast(operand)
+        return [cast(part) for part in operand] if isinstance(operand, list) else cast(operand)
 
     def call(*operands: Any, **attrs: Any) -> Any:
         return function(
             *[
-                convert(one) if promotes else one
-                for one, promotes in zip(operands, promote, strict=True)
+                convert(operand) if promotes else operand
+                for operand, promotes in zip(operands, promote, strict=True)
             ],
             **attrs,
         )
@@ -213,11 +213,11 @@ def plan_call(definition: Op, operands: Sequence[Any]) -> Plan:
     if has_quantized(operands):
         return _plan_quantized(definition, operands, device)
     together = [
-        (spec, one)
+        (spec, part)
         for (_, spec), operand in zip(specs, operands, strict=True)
         if spec.promotes
-        for one in (operand if spec.is_list else [operand])
-        if one is not None
+        for part in (operand if spec.is_list else [operand])
+        if part is not None
     ]
     dtype = common_dtype(together, device) if together else None
     if together and dtype is None:
@@ -243,7 +243,9 @@ def plan_call(definition: Op, operands: Sequence[Any]) -> Plan:
 
 def has_quantized(operands: Sequence[Any]) -> bool:
     """Whether one of the tensors among operands is quantized."""
-    return any(one.tensor_type.dtype.kind is Kind.QUANTIZED for one in tensors_among(operands))
+    return any(
+        tensor.tensor_type.dtype.kind is Kind.QUANTIZED for tensor in tensors_among(operands)
+    )
 
 
 def _plan_quantized(definition: Op, operands: Sequence[Any], device: Device) -> Plan:
@@ -252,21 +254,21 @@ def _plan_quantized(definition: Op, operands: Sequence[Any], device: Device) -> 
     The dtype of the plan is that in which the metadata of an error shows them to the op's rule.
     """
     for (name, spec), operand in zip(definition.operands.items(), operands, strict=True):
-        for one in operand if isinstance(operand, list) else (operand,):
-            dtype = one.tensor_type.dtype if isinstance(one, DispatchTensor) else None
+        for part in operand if isinstance(operand, list) else (operand,):
+            dtype = part.tensor_type.dtype if isinstance(part, DispatchTensor) else None
             if dtype is None or (dtype.kind is not Kind.QUANTIZED and spec.promotes):
                 continue
             if Kind.FLOAT not in spec.kinds or dtype.kind is not Kind.QUANTIZED:
-                check_kind(name, spec, one)
+                check_kind(name, spec, part)
     function = getattr(device.quantized_ops, definition.name)
     converters = tuple(
         [
             _primitives
-            if isinstance(one, list)
+            if isinstance(operand, list)
             else _primitive
-            if isinstance(one, DispatchTensor)
+            if isinstance(operand, DispatchTensor)
             else as_python
-            for one in operands
+            for operand in operands
         ]
     )
     return Plan(function, converters, device, device.settings.float_dtype)
@@ -276,7 +278,9 @@ def _inferring(definition: Op, function: Callable[..., Any], dtype: DType) -> Ca
     """An op after its rule, which refuses to drop imaginary parts: a library may do it silently."""
 
     def call(*primitives: Any, **attrs: Any) -> Any:
-        definition.infer(*[Meta(tuple(one.shape), dtype) for one in primitives], **attrs)
+        definition.infer(
+            *[Meta(tuple(primitive.shape), dtype) for primitive in primitives], **attrs
+        )
         return function(*primitives, **attrs)
 
     return call
@@ -290,15 +294,15 @@ def _converter(
         return _identity
     if not spec.promotes:
         if spec.is_list:
-            for one in operand:
-                check_kind(name, spec, one)
+            for part in operand:
+                check_kind(name, spec, part)
             return _primitives
         check_kind(name, spec, operand)
         return _primitive
     if dtype is None:
         return _identity
     if spec.is_list:
-        if all(one.tensor_type.dtype is dtype for one in operand):
+        if all(part.tensor_type.dtype is dtype for part in operand):
             return _primitives
         return functools.partial(_converted_list, dtype, device)
     if not isinstance(operand, DispatchTensor):
@@ -317,7 +321,7 @@ _primitive: Final = operator.attrgetter("primitive")
 
 
 def _primitives(operands: list[Any]) -> list[Any]:
-    return [one.primitive for one in operands]
+    return [operand.primitive for operand in operands]
 
 
 def _converted(dtype: DType, device: Device, x: DispatchTensor) -> Any:
@@ -334,7 +338,8 @@ def _widened(dtype: DType, device: Device, x: DispatchTensor) -> Any:
 
 def _converted_list(dtype: DType, device: Device, operands: list[DispatchTensor]) -> list[Any]:
     return [
-        (_widened if _widens(one, dtype) else _converted)(dtype, device, one) for one in operands
+        (_widened if _widens(operand, dtype) else _converted)(dtype, device, operand)
+        for operand in operands
     ]
 
 
@@ -369,7 +374,7 @@ def metas_of(definition: Op, operands: Sequence[Any], plan: Plan) -> list[Any]:
         if isinstance(meta, Meta):
             metas.append(meta._replace(dtype=plan.dtype) if spec.promotes and plan.dtype else meta)
         elif isinstance(meta, list):
-            metas.append([one._replace(dtype=plan.dtype) if plan.dtype else one for one in meta])
+            metas.append([item._replace(dtype=plan.dtype) if plan.dtype else item for item in meta])
         else:
             metas.append(convert(operand))
     return metas

@@ -80,7 +80,7 @@ def _is_foreign(obj: Any) -> bool:
 def _with_tensors(obj: Any) -> Any:
     """Nested sequences with arrays of other libraries as tensors, or as NumPy arrays."""
     if isinstance(obj, (list, tuple)):
-        return [_with_tensors(one) for one in obj]
+        return [_with_tensors(item) for item in obj]
     if isinstance(obj, DispatchTensor) or not _is_foreign(obj):
         return obj
     made, array, own = _imported(obj, None, None)
@@ -145,10 +145,10 @@ def _joined(obj: Any, wanted: DType | None, device: DeviceLike | None, copy: boo
     if copy is False:
         raise _needs_copy(obj)
     elements = elements_of(obj)
-    tensors = [one for one in elements.arrays if isinstance(one, DispatchTensor)]
-    for one in tensors:
-        join_trace(one)
-    common = functools.reduce(common_device, [one.tensor_type.device for one in tensors])
+    tensors = [array for array in elements.arrays if isinstance(array, DispatchTensor)]
+    for tensor in tensors:
+        join_trace(tensor)
+    common = functools.reduce(common_device, [tensor.tensor_type.device for tensor in tensors])
     result = _along_first_axis(obj, wanted or dtype_of(elements, common), common)
     return result if device is None else result.to_device(device)
 
@@ -159,17 +159,17 @@ def _along_first_axis(obj: Any, dtype: DType | None, device: Device) -> Tensor:
         return obj if same else obj.astype(dtype)  # type: ignore[attr-defined, return-value]  # a Tensor
     if not _holds_tensors(obj):
         return dispatch.from_data(host_data(obj, dtype, device), device)
-    parts = [_along_first_axis(one, dtype, device) for one in obj]
-    if any(one.shape != parts[0].shape for one in parts):
+    parts = [_along_first_axis(item, dtype, device) for item in obj]
+    if any(part.shape != parts[0].shape for part in parts):
         raise ShapeError(
-            f"parts of shapes {', '.join(dict.fromkeys([str(one.shape) for one in parts]))}",
+            f"parts of shapes {', '.join(dict.fromkeys([str(part.shape) for part in parts]))}",
             hint="Nested sequences must have the same length at every level",
         )
-    rows = [calls.reshape(one, shape=(1, *one.shape)) for one in parts]
+    rows = [calls.reshape(part, shape=(1, *part.shape)) for part in parts]
     return calls.concat(rows, axis=0)
 
 
 def _holds_tensors(obj: Any) -> bool:
     return isinstance(obj, (list, tuple)) and any(
-        isinstance(one, DispatchTensor) for one in elements_of(obj).arrays
+        isinstance(array, DispatchTensor) for array in elements_of(obj).arrays
     )

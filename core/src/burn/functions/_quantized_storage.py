@@ -17,7 +17,7 @@ __all__ = ["stored_as"]
 def stored_as(x: Tensor, scheme: QuantScheme) -> Tensor:
     """A quantized tensor in another scheme: its codes, where blocks and numbers are the same."""
     own, shape = x.dtype.scheme, x.shape
-    numbers = [(one.value, one.scale_dtype, bool(one.level.block)) for one in (own, scheme)]
+    numbers = [(item.value, item.scale_dtype, bool(item.level.block)) for item in (own, scheme)]
     if numbers[0] != numbers[1] or own.blocks(shape) != scheme.blocks(shape):
         return quantize_dynamic(dequantize(x), scheme)
     values, *scales = part_tensors(x)

@@ -46,9 +46,9 @@ class _AfterEinops(MetaPathFinder):
         """The module specification of einops that another finder has; None for other modules."""
         if name != _EINOPS:
             return None
-        others = [one for one in sys.meta_path if one is not self]
-        specs = (one.find_spec(name, path, target) for one in others)
-        spec = next((one for one in specs if one is not None), None)
+        others = [finder for finder in sys.meta_path if finder is not self]
+        specs = (other.find_spec(name, path, target) for other in others)
+        spec = next((spec for spec in specs if spec is not None), None)
         if spec is not None and spec.loader is not None:
             run = spec.loader.exec_module
 

@@ -76,10 +76,10 @@ def apply_op(op: Op | str, /, *operands: Any, **attributes: Any) -> Any:
             operation="apply_op",
         )
     known = REGISTRY[name].attributes
-    for one in attributes:
-        if one not in known:
+    for attribute in attributes:
+        if attribute not in known:
             raise OperandTypeError(
-                f"has no attribute {one!r}",
+                f"has no attribute {attribute!r}",
                 hint=f"It has: {', '.join(known) or 'none'}",
                 operation=name,
             )

@@ -484,7 +484,7 @@ def arange(
     target = device_of_numbers(device, "arange", start, stop, step)
     if stop is None:
         start, stop = 0, start
-    tensors = [one for one in (start, stop, step) if isinstance(one, DispatchTensor)]
+    tensors = [tensor for tensor in (start, stop, step) if isinstance(tensor, DispatchTensor)]
     promoted = result_type(start, stop, step) if tensors and dtype is None else None
     start, stop, step = _real(start, "start"), _real(stop, "stop"), _real(step, "step")
     if step == 0:

@@ -197,7 +197,7 @@ def isdtype(dtype: DTypeLike, kind: DTypeLike | tuple[DTypeLike, ...]) -> bool:
     """
     found = as_dtype(dtype, "isdtype")
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    return any(_is_of(found, one) for one in kinds)
+    return any(_is_of(found, kind) for kind in kinds)
 
 
 def _is_of(dtype: DType, kind: DTypeLike) -> bool:
@@ -276,15 +276,15 @@ def result_type(*arrays_and_dtypes: DTypeOrTensor | Scalar) -> DType:
     >>> burn.result_type(burn.int32, burn.uint8, 3)
     burn.int32
     """
-    arguments = [python_number(one) for one in arrays_and_dtypes]
-    numbers = [one for one in arguments if isinstance(one, _NUMBER)]
-    others = [one for one in arguments if not isinstance(one, _NUMBER)]
+    arguments = [python_number(arrays_and_dtype) for arrays_and_dtype in arrays_and_dtypes]
+    numbers = [argument for argument in arguments if isinstance(argument, _NUMBER)]
+    others = [argument for argument in arguments if not isinstance(argument, _NUMBER)]
     if not others:
         raise OperandTypeError("needs a tensor or a dtype", operation="result_type")
-    tensors = [one for one in others if isinstance(one, DispatchTensor)]
+    tensors = [other for other in others if isinstance(other, DispatchTensor)]
     device = tensors[0].tensor_type.device if tensors else None
-    dtypes = [_dtype_of(one, "result_type") for one in others]
-    if any(one.tensor_type.dtype.kind is Kind.QUANTIZED for one in tensors):
+    dtypes = [_dtype_of(other, "result_type") for other in others]
+    if any(tensor.tensor_type.dtype.kind is Kind.QUANTIZED for tensor in tensors):
         dtypes = _of_numbers(others, dtypes)
     try:
         result = dtypes[0]
@@ -302,8 +302,8 @@ def result_type(*arrays_and_dtypes: DTypeOrTensor | Scalar) -> DType:
 def _of_numbers(arguments: Sequence[Any], dtypes: Sequence[DType]) -> list[DType]:
     """The dtypes of arguments, in which quantized tensors are floats like the others."""
     is_restored = [
-        isinstance(one, DispatchTensor) and dtype.kind is Kind.QUANTIZED
-        for one, dtype in zip(arguments, dtypes, strict=True)
+        isinstance(argument, DispatchTensor) and dtype.kind is Kind.QUANTIZED
+        for argument, dtype in zip(arguments, dtypes, strict=True)
     ]
     rest = [dtype for dtype, own in zip(dtypes, is_restored, strict=True) if not own]
     if any(dtype.is_float or dtype.is_complex for dtype in rest):

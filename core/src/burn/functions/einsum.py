@@ -72,7 +72,7 @@ def einsum(equation: str, /, *operands: Tensor) -> Tensor:
         return independent(_arranged(_summed(term, x, set(result)), result, lengths))
     for pair in _path(pending, result, lengths):
         first, second = (pending[index] for index in pair)
-        pending = [one for index, one in enumerate(pending) if index not in pair]
+        pending = [item for index, item in enumerate(pending) if index not in pair]
         needed = set(result).union(*[set(term) for term, _ in pending])
         pending.append(_contract(first, second, needed))
     return independent(_arranged(pending[0], result, lengths))
@@ -108,7 +108,7 @@ def _read(equation: str, operands: tuple[Tensor, ...]) -> tuple[list[str], str]:
     dots = "".join(_ELLIPSIS_LABELS[:hidden])
     if not arrow:
         joined = left.replace("...", "").replace(",", "")
-        right = "..." + "".join(sorted(one for one in set(joined) if joined.count(one) == 1))
+        right = "..." + "".join(sorted(name for name in set(joined) if joined.count(name) == 1))
     _check_letters(equation, terms, right)
     labels = [
         term.replace("...", dots[hidden - number :])
@@ -151,7 +151,7 @@ def _lengths(equation: str, terms: list[str], operands: tuple[Tensor, ...]) -> d
 
 def _with_diagonals(term: str, x: Tensor) -> _Term:
     """An operand with each label once: the diagonals of labels that occur several times."""
-    for label in sorted({one for one in term if term.count(one) > 1}):
+    for label in sorted({name for name in term if term.count(name) > 1}):
         while term.count(label) > 1:
             first = term.index(label)
             second = term.index(label, first + 1)

@@ -93,13 +93,13 @@ def global_norm(x: Any, /, *, ord: float = 2) -> Tensor:
             small.setdefault(tensor.tensor_type, []).append(tensor)
         else:
             norms.append(_norm(tensor, ord))
-    norms += [_norm(concat(one, axis=None), ord) for one in small.values()]
+    norms += [_norm(concat(item, axis=None), ord) for item in small.values()]
     if not tensors:
         raise ArgumentError(
             "there is no tensor", hint="Pass gradients, or tensors", operation="global_norm"
         )
     device = tensors[0].device
-    together = stack([one if one.device == device else one.to_device(device) for one in norms])
+    together = stack([norm if norm.device == device else norm.to_device(device) for norm in norms])
     return together.sum() if ord == 0 else vector_norm(together, ord=ord)
 
 

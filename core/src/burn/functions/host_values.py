@@ -75,11 +75,11 @@ def _collect(row: list[Any] | tuple[Any, ...], found: Elements, depth: int) -> N
     others -= scalars
     if not others:
         return
-    for one in row:
-        if isinstance(one, (list, tuple)):
-            _collect(one, found, depth + 1)
-        elif type(one) in others:
-            found.arrays.append(one)
+    for values in row:
+        if isinstance(values, (list, tuple)):
+            _collect(values, found, depth + 1)
+        elif type(values) in others:
+            found.arrays.append(values)
 
 
 def dtype_of(elements: Elements, device: Device) -> DType | None:
@@ -91,7 +91,7 @@ def dtype_of(elements: Elements, device: Device) -> DType | None:
         If there is none, as for uint64 and int64.
     """
     native = [np.dtype(kind) for kind in elements.scalars]
-    found = [DType.of(one) for one in native if one.kind in _NUMPY_KINDS]
+    found = [DType.of(dtype) for dtype in native if dtype.kind in _NUMPY_KINDS]
     found += [one for array in elements.arrays if (one := _own_dtype(array))]
     if not found:
         return None
@@ -99,7 +99,7 @@ def dtype_of(elements: Elements, device: Device) -> DType | None:
         found = _of_numbers(found, device)
     # Integers last: uint64 and int64 promote to a float dtype if there is one, in any order.
     result = functools.reduce(
-        promote, sorted(set(found), key=lambda one: (one.is_integer, one.name))
+        promote, sorted(set(found), key=lambda dtype: (dtype.is_integer, dtype.name))
     )
     for number in (int, float, complex):
         if number in elements.numbers:
@@ -109,8 +109,8 @@ def dtype_of(elements: Elements, device: Device) -> DType | None:
 
 def _of_numbers(dtypes: list[DType], device: Device) -> list[DType]:
     """Dtypes of which quantized ones stand for floats: those of the others, or of the device."""
-    found = [one for one in dtypes if one.kind is not Kind.QUANTIZED]
-    if len(found) == len(dtypes) or any(one.is_float or one.is_complex for one in found):
+    found = [dtype for dtype in dtypes if dtype.kind is not Kind.QUANTIZED]
+    if len(found) == len(dtypes) or any(dtype.is_float or dtype.is_complex for dtype in found):
         return found
     return [*found, device.settings.float_dtype]
 
@@ -168,8 +168,8 @@ def _joined(
 ) -> tuple[TensorData, DType | None]:
     """The values in nested sequences as NumPy joins them, and the dtype of the result."""
     elements = elements_of(obj)
-    for one in elements.arrays:
-        check_unmasked(one)
+    for array in elements.arrays:
+        check_unmasked(array)
     has_arrays = bool(elements.arrays or elements.scalars)
     if wanted is None and has_arrays:
         wanted = dtype_of(elements, device)

@@ -366,8 +366,8 @@ def _read(x: Any, memory: DLPackDevice) -> TensorData:
 
 def from_cuda(x: Any, device: Device | None, copy: bool | None) -> Tensor:
     """A tensor of an array that has `__cuda_array_interface__`, and no DLPack."""
-    readers = [one for one in Device.enumerate() if _is_cuda(one)]
-    readers.sort(key=lambda one: device is None or one is not device.hardware)
+    readers = [device for device in Device.enumerate() if _is_cuda(device)]
+    readers.sort(key=lambda reader: device is None or reader is not device.hardware)
     for reader in readers:
         imported = _import(x, reader)
         if imported is None:

@@ -40,7 +40,7 @@ def hstack(tensors: Sequence[Tensor], /) -> Tensor:
     >>> burn.hstack([x, x]).tolist()
     [1, 2, 1, 2]
     """
-    parts = [_with_axes(one, 1) for one in check_tensors(tensors, "hstack")]
+    parts = [_with_axes(check_tensor, 1) for check_tensor in check_tensors(tensors, "hstack")]
     return concat(parts, axis=min(parts[0].ndim, 2) - 1)
 
 
@@ -69,7 +69,9 @@ def vstack(tensors: Sequence[Tensor], /) -> Tensor:
     >>> burn.vstack([x, x]).tolist()
     [[1, 2], [1, 2]]
     """
-    return concat([_with_axes(one, 2) for one in check_tensors(tensors, "vstack")], axis=0)
+    return concat(
+        [_with_axes(check_tensor, 2) for check_tensor in check_tensors(tensors, "vstack")], axis=0
+    )
 
 
 def dstack(tensors: Sequence[Tensor], /) -> Tensor:
@@ -98,7 +100,9 @@ def dstack(tensors: Sequence[Tensor], /) -> Tensor:
     >>> burn.dstack([x, x]).tolist()
     [[[1, 1], [2, 2]]]
     """
-    return concat([_with_axes(one, 3) for one in check_tensors(tensors, "dstack")], axis=2)
+    return concat(
+        [_with_axes(check_tensor, 3) for check_tensor in check_tensors(tensors, "dstack")], axis=2
+    )
 
 
 def column_stack(tensors: Sequence[Tensor], /) -> Tensor:
@@ -126,8 +130,8 @@ def column_stack(tensors: Sequence[Tensor], /) -> Tensor:
     >>> burn.column_stack([x, x]).tolist()
     [[1, 1], [2, 2]]
     """
-    parts = [_with_axes(one, 1) for one in check_tensors(tensors, "column_stack")]
-    return concat([expand_dims(one, 1) if one.ndim == 1 else one for one in parts], axis=1)
+    parts = [_with_axes(check_tensor, 1) for check_tensor in check_tensors(tensors, "column_stack")]
+    return concat([expand_dims(part, 1) if part.ndim == 1 else part for part in parts], axis=1)
 
 
 def atleast_1d(*tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
@@ -214,9 +218,9 @@ def atleast_3d(*tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
 def _at_least(
     tensors: tuple[Tensor, ...], rank: int, operation: str
 ) -> Tensor | tuple[Tensor, ...]:
-    for one in tensors:
-        check_tensor(one, "an operand", operation)
-    found = tuple(independent(_with_axes(one, rank)) for one in tensors)
+    for tensor in tensors:
+        check_tensor(tensor, "an operand", operation)
+    found = tuple(independent(_with_axes(tensor, rank)) for tensor in tensors)
     return found[0] if len(found) == 1 else found
 
 

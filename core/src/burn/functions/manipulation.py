@@ -430,8 +430,8 @@ def broadcast_arrays(*arrays: Tensor) -> tuple[Tensor, ...]:
     if not arrays:
         return ()
     tensors = check_tensors(arrays, "broadcast_arrays")
-    shape = broadcast_shapes(*[one.shape for one in tensors])
-    return tuple([calls.expand(one, shape=shape) for one in arrays])
+    shape = broadcast_shapes(*[tensor.shape for tensor in tensors])
+    return tuple([calls.expand(array, shape=shape) for array in arrays])
 
 
 def broadcast_shapes(*shapes: Shape) -> Shape:
@@ -459,7 +459,7 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
     (3, 4)
     """
     try:
-        return shapes_broadcast(*[as_shape(one, "broadcast_shapes") for one in shapes])
+        return shapes_broadcast(*[as_shape(shape, "broadcast_shapes") for shape in shapes])
     except ShapeError as error:
         error.operation = public_operation("broadcast_shapes")
         raise
@@ -605,7 +605,7 @@ def concat(tensors: Sequence[Tensor], /, *, axis: int | None = 0) -> Tensor:
     if axis.__class__ is int and 0 <= axis < len(parts[0].primitive.shape):  # mostly
         return calls.concat(parts, axis=axis)
     if axis is None:
-        parts = [flatten(one) for one in parts]
+        parts = [flatten(part) for part in parts]
         axis = 0
     number = normalize_axis(parts[0], axis, "concat")
     return calls.concat(parts, axis=number)
@@ -641,11 +641,11 @@ def stack(tensors: Sequence[Tensor], /, *, axis: int = 0) -> Tensor:
     parts = check_tensors(tensors, "stack")
     shape = parts[0].shape
     number = normalize_axis(parts[0], axis, "stack", rank=len(shape) + 1)
-    if any([one.shape != shape for one in parts]):  # noqa: C419 — faster for a few
+    if any([part.shape != shape for part in parts]):  # noqa: C419 — faster for a few
         raise ShapeError(
-            f"tensors of shapes {', '.join(str(one.shape) for one in parts)}",
+            f"tensors of shapes {', '.join(str(part.shape) for part in parts)}",
             hint="All must have the same shape",
             operation="stack",
         )
     longer = (*shape[:number], 1, *shape[number:])
-    return calls.concat([calls.reshape(one, shape=longer) for one in parts], axis=number)
+    return calls.concat([calls.reshape(part, shape=longer) for part in parts], axis=number)

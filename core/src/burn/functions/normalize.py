@@ -81,9 +81,9 @@ def check_tensors(tensors: Any, operation: str) -> list[Tensor]:
     """A list of the tensors in a list or tuple of at least one."""
     if not isinstance(tensors, (list, tuple)) or not tensors:
         raise OperandTypeError("needs a list of at least one tensor", operation=operation)
-    for index, one in enumerate(tensors):
-        if not isinstance(one, DispatchTensor):
-            check_tensor(one, f"tensors[{index}]", operation)
+    for index, tensor in enumerate(tensors):
+        if not isinstance(tensor, DispatchTensor):
+            check_tensor(tensor, f"tensors[{index}]", operation)
     return list(tensors)
 
 
@@ -159,10 +159,10 @@ def as_real(value: Any, name: str, operation: str, **bounds: Any) -> float:
 def device_of_numbers(device: DeviceLike | None, operation: str, *numbers: Any) -> Device:
     """The given device for a new tensor, that of the tensors among numbers, or the default one."""
     common: Device | None = None
-    for one in numbers:
-        if isinstance(one, DispatchTensor):
+    for number in numbers:
+        if isinstance(number, DispatchTensor):
             try:
-                common = common_device(common, one.tensor_type.device)
+                common = common_device(common, number.tensor_type.device)
             except BurnError as error:
                 error.operation = error.operation or public_operation(operation)
                 raise
@@ -293,7 +293,7 @@ def normalize_axes(
         return (axis,)
     if not isinstance(axis, (tuple, list)):
         return (normalize_axis(x, axis, operation, rank=count),)
-    numbers = tuple([normalize_axis(x, one, operation, rank=count) for one in axis])
+    numbers = tuple([normalize_axis(x, number, operation, rank=count) for number in axis])
     if not repeats and len({*numbers}) != len(numbers):
         raise AxisError(
             f"axis {tuple(axis)} names an axis twice",
@@ -353,10 +353,12 @@ def _keyword_hint(
     unknown = [keyword for keyword in kwargs if keyword not in known]
     for keyword in unknown:
         similar = [_NAMES_ELSEWHERE.get(keyword), *difflib.get_close_matches(keyword, known, n=1)]
-        for one in similar:
-            if one in known:
-                return f"The keyword is {one}. "
-    positional = [one for one in known.values() if one.kind is not one.KEYWORD_ONLY]
+        for item in similar:
+            if item in known:
+                return f"The keyword is {item}. "
+    positional = [
+        parameter for parameter in known.values() if parameter.kind is not parameter.KEYWORD_ONLY
+    ]
     if not unknown and len(args) > len(positional) and "axis" in known:
         return "The keyword is axis. "
     return ""

@@ -87,12 +87,12 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy", sparse: bool = False) -> tup
     """
     check_choice(indexing, ("xy", "ij"), "indexing", "meshgrid")
     sparse = as_flag(sparse, "sparse", "meshgrid")
-    for one in arrays:
-        if rank_of(one, "meshgrid") != 1:
-            raise ShapeError(f"a tensor of shape {one.shape} is no vector", operation="meshgrid")
-    if len({one.dtype for one in arrays}) > 1:
+    for array in arrays:
+        if rank_of(array, "meshgrid") != 1:
+            raise ShapeError(f"a tensor of shape {array.shape} is no vector", operation="meshgrid")
+    if len({array.dtype for array in arrays}) > 1:
         raise DTypeError(
-            f"vectors of {', '.join(str(one.dtype) for one in arrays)}",
+            f"vectors of {', '.join(str(array.dtype) for array in arrays)}",
             hint="Convert them with .astype() to one dtype",
             operation="meshgrid",
         )
@@ -101,13 +101,13 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy", sparse: bool = False) -> tup
     if indexing == "xy" and rank > 1:
         axes[0], axes[1] = 1, 0
     lengths = [0] * rank
-    for axis, one in zip(axes, arrays, strict=True):
-        lengths[axis] = one.size
+    for axis, array in zip(axes, arrays, strict=True):
+        lengths[axis] = array.size
     columns = [
         calls.reshape(
-            one, shape=tuple([one.size if number == axis else 1 for number in range(rank)])
+            array, shape=tuple([array.size if number == axis else 1 for number in range(rank)])
         )
-        for axis, one in zip(axes, arrays, strict=True)
+        for axis, array in zip(axes, arrays, strict=True)
     ]
     if sparse:
         return tuple(columns)
@@ -391,8 +391,8 @@ def geomspace(
     """
     target, dtype = _of_ends(start, stop, dtype, device, "geomspace")
     first, last = [
-        as_real(one, "an end", "geomspace", above=-math.inf, below=math.inf)
-        for one in (start, stop)
+        as_real(item, "an end", "geomspace", above=-math.inf, below=math.inf)
+        for item in (start, stop)
     ]
     sign = math.copysign(1.0, first)
     if not (first and last) or sign != math.copysign(1.0, last):
@@ -418,7 +418,7 @@ def _of_ends(
 ) -> tuple[Device, DTypeLike | None]:
     """Device and dtype of numbers between two ends; None for the default dtype."""
     target = device_of_numbers(device, operation, start, stop)
-    tensors: list[Any] = [one for one in (start, stop) if isinstance(one, DispatchTensor)]
+    tensors: list[Any] = [tensor for tensor in (start, stop) if isinstance(tensor, DispatchTensor)]
     if dtype is None and tensors:
         common = result_type(*tensors)
         dtype = common if common.kind in Kind.INEXACT else None

@@ -63,7 +63,7 @@ def wrapped(primitive: Any, device: Device, error: type[BurnError], operation: s
     if dtype is None:
         raise error(
             f"{device.name} has no dtype {primitive.dtype!r}",
-            hint=f"It has {', '.join(str(one) for one in device.dtypes())}",
+            hint=f"It has {', '.join(str(dtype) for dtype in device.dtypes())}",
             operation=operation,
         )
     register_with_libraries()
@@ -108,5 +108,5 @@ def _device_of_primitive(primitive: Any, device: Device) -> DeviceId:
 
 def _name_of(device_id: DeviceId, device: Device) -> str:
     """Name of another device of the same backend."""
-    found = [one.name for one in Device.enumerate(device.backend_name) if one.id == device_id]
+    found = [index.name for index in Device.enumerate(device.backend_name) if index.id == device_id]
     return found[0] if found else f"another device of {device.backend_name}"

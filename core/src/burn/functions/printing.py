@@ -159,9 +159,9 @@ def check_closeness(output: Tensor, expected: Tensor, /) -> Closeness:
         raise ArgumentError(
             f"shapes {output.shape} and {expected.shape} differ", operation="check_closeness"
         )
-    arrays = [one.detach().data().array for one in (output, expected)]
-    wide = np.complex128 if any(one.dtype.kind == "c" for one in arrays) else np.float64
-    ours, theirs = (one.astype(wide) for one in arrays)
+    arrays = [tensor.detach().data().array for tensor in (output, expected)]
+    wide = np.complex128 if any(array.dtype.kind == "c" for array in arrays) else np.float64
+    ours, theirs = (array.astype(wide) for array in arrays)
     with np.errstate(all="ignore"):
         same = (ours == theirs) | (np.isnan(ours) & np.isnan(theirs))
         difference = np.where(same, 0.0, np.abs(ours - theirs))

@@ -73,10 +73,12 @@ class QParams:
 
 register(
     CalibrationRange,
-    lambda one: ((one.min, one.max), None),
+    lambda item: ((item.min, item.max), None),
     lambda _, parts: CalibrationRange(*parts),
 )
-register(QParams, lambda one: ((one.scales, one.global_), None), lambda _, parts: QParams(*parts))
+register(
+    QParams, lambda item: ((item.scales, item.global_), None), lambda _, parts: QParams(*parts)
+)
 
 
 def default_quant_scheme(device: DeviceLike | None = None) -> QuantScheme:
@@ -366,10 +368,10 @@ def numbers_of(x: Tensor) -> Tensor:
 def _joined(values: Tensor, scales: Tensor, global_: Tensor | None, scheme: QuantScheme) -> Tensor:
     """The quantized tensor of its parts, which are constants from then on."""
     parts = [values, scales] if global_ is None else [values, scales, global_]
-    for one in parts:
-        join_trace(one)
-    device = functools.reduce(common_device, [one.device for one in parts])
-    primitive = of_parts([untracked(one.primitive) for one in parts], scheme)
+    for part in parts:
+        join_trace(part)
+    device = functools.reduce(common_device, [part.device for part in parts])
+    primitive = of_parts([untracked(part.primitive) for part in parts], scheme)
     return dispatch.wrap(primitive, device.tensor_type(QDType(scheme)))
 
 
@@ -393,10 +395,10 @@ def of_tensors(parts: Sequence[Tensor], scheme: QuantScheme, operation: str) -> 
     """
     values, scales, *rest = parts
     global_ = rest[0] if rest else None
-    metas = [None if one is None else meta_of(one) for one in (values, scales, global_)]
+    metas = [None if tensor is None else meta_of(tensor) for tensor in (values, scales, global_)]
     try:
-        for one in parts[1:]:
-            common_device(values.device, one.device)
+        for part in parts[1:]:
+            common_device(values.device, part.device)
         REGISTRY["dequantize_values"].infer(*metas, scheme=scheme, dtype=float32)
     except BurnError as error:
         error.operation = operation

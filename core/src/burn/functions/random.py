@@ -240,7 +240,7 @@ def truncated_normal(
     mean = as_real(mean, "mean", operation, above=-math.inf, below=math.inf)
     std = as_real(std, "std", operation, above=0.0, below=math.inf)
     low, high = as_real(low, "low", operation), as_real(high, "high", operation)
-    start, stop = [math.erf((one - mean) / std / math.sqrt(2.0)) for one in (low, high)]
+    start, stop = [math.erf((number - mean) / std / math.sqrt(2.0)) for number in (low, high)]
     if not (stop - start) / 2 >= _LEAST_PROBABILITY:
         raise ArgumentError(
             f"the range from {low} to {high} for the mean {mean} and the deviation {std}",
@@ -465,7 +465,7 @@ def _size(shape: Shape) -> int:
 
 
 def _draw(name: str, device: Device, dtype: DType, words: int, attrs: dict[str, Any]) -> Tensor:
-    vmaps = [one for one in transforms() if one.kind == VMAP]
+    vmaps = [transform for transform in transforms() if transform.kind == VMAP]
     if vmaps:
         return _draw_for_examples(vmaps, name, device, dtype, words, attrs)
     generator = device.generator
@@ -487,8 +487,8 @@ def _draw_for_examples(
 ) -> Tensor:
     """What a loop over the examples of each running `burn.vmap` would draw, in one tensor."""
     generator = device.generator
-    steps = [one.words_per_example(generator) for one in vmaps]
-    sizes = [one.frame.size for one in vmaps]
+    steps = [vmap.words_per_example(generator) for vmap in vmaps]
+    sizes = [vmap.frame.size for vmap in vmaps]
     state = reserve(generator, words if all(sizes) else 0)
     with running(()):
         draws = []

@@ -516,7 +516,7 @@ def _pairs(width: Any, rank: int) -> tuple[tuple[int, int], ...]:
     if isinstance(width, int) or _is_integer(width):
         width = ((width, width),)
     try:
-        if len(width) == 2 and all(hasattr(one, "__index__") for one in width):
+        if len(width) == 2 and all(hasattr(item, "__index__") for item in width):
             width = (width,)
         pairs = tuple(
             [

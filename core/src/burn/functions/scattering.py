@@ -244,7 +244,7 @@ def _values(x: Tensor, indices: Tensor, value: Operand, operation: str) -> Tenso
 
 def _replaced(x: Tensor, region: tuple[slice, ...], part: Tensor) -> Tensor:
     """`x` with another tensor in place of its first elements."""
-    slices = tuple([(0, one.stop, 1) for one in region])
+    slices = tuple([(0, item.stop, 1) for item in region])
     return calls.slice_assign(x, part, slices=slices)
 
 

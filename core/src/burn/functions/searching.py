@@ -206,7 +206,7 @@ def _with_indices(
     indices = search(x, axis=number, keepdims=True)
     values = take_along_axis(x, indices, axis=number)
     if not keepdims:
-        values, indices = (independent(one.squeeze(number)) for one in (values, indices))
+        values, indices = (independent(tensor.squeeze(number)) for tensor in (values, indices))
     return ValuesAndIndices(values, indices)
 
 
@@ -369,9 +369,9 @@ def where(condition: Tensor, x1: Operand, x2: Operand, /) -> Tensor:
     if not (isinstance(x1, DispatchTensor) or isinstance(x2, DispatchTensor)):
         check_tensor(condition, "condition", "where")
         numbers = [as_python(x1), as_python(x2)]
-        if all(isinstance(one, (bool, int, float, complex)) for one in numbers):
+        if all(isinstance(number, (bool, int, float, complex)) for number in numbers):
             # There is no tensor to take the dtype of.
-            x1, x2 = (asarray(one, device=condition.device) for one in numbers)
+            x1, x2 = (asarray(number, device=condition.device) for number in numbers)
     return calls.where(condition, x1, x2)
 
 

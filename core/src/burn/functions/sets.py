@@ -238,8 +238,8 @@ def unique(
         rows = parts.reshape((x.size, 1))
     else:
         number, parts = normalize_axis(x, axis, "unique"), x
-        others = [one for one in range(x.ndim) if one != number]
-        width = math.prod([x.shape[one] for one in others])
+        others = [index for index in range(x.ndim) if index != number]
+        width = math.prod([x.shape[other] for other in others])
         rows = x.permute_dims((number, *others)).reshape((x.shape[number], width))
     dtype = x.device.settings.int_dtype
     indices, inverse, counts = calls.unique_rows_indices(rows, equal_nan=equal_nan, dtype=dtype)
@@ -247,7 +247,7 @@ def unique(
     if axis is None:
         inverse = inverse.reshape(x.shape, copy=True)
     found = (indices, inverse, counts)
-    chosen = [one for one, is_wanted in zip(found, wanted, strict=True) if is_wanted]
+    chosen = [tensor for tensor, is_wanted in zip(found, wanted, strict=True) if is_wanted]
     return (values, *chosen) if chosen else values
 
 
@@ -306,7 +306,7 @@ def unique_consecutive(
         narrow(parts, min(1, length), max(length - 1, 0), axis=number),
         narrow(parts, 0, max(length - 1, 0), axis=number),
     )
-    others = tuple(one for one in range(parts.ndim) if one != number)
+    others = tuple(index for index in range(parts.ndim) if index != number)
     begins = concat(
         [ones((min(length, 1),), dtype=bool_, device=x.device), any(differs, axis=others)], axis=0
     )

@@ -141,7 +141,7 @@ def diff(
     """
     number = normalize_axis(x, axis, "diff")
     n = as_integer(n, "n", "diff", least=0)
-    parts = [one for one in (prepend, x, append) if one is not None]
+    parts = [tensor for tensor in (prepend, x, append) if tensor is not None]
     if n and len(parts) > 1:
         x = concat(parts, axis=number)
     x = numbers_of(x) if n else x
@@ -277,7 +277,7 @@ def _as_inexact(x1: Operand, x2: Operand, operation: str) -> tuple[Tensor, Tenso
     """Two operands as float or complex tensors of one dtype: integer differences may overflow."""
     x1, x2 = as_python(x1), as_python(x2)
     check_any_tensor(x1, x2, operation)
-    tensors = [one for one in (x1, x2) if isinstance(one, DispatchTensor)]
+    tensors = [tensor for tensor in (x1, x2) if isinstance(tensor, DispatchTensor)]
     dtype = result_type(*tensors)
     device = tensors[0].tensor_type.device
     if complex in (type(x1), type(x2)):
@@ -285,9 +285,9 @@ def _as_inexact(x1: Operand, x2: Operand, operation: str) -> tuple[Tensor, Tenso
     elif dtype.kind in Kind.INTEGRAL:
         dtype = device.settings.float_dtype
     first, second = [
-        numbers_of(one).astype(dtype)
-        if isinstance(one, DispatchTensor)
-        else asarray(one, dtype=dtype, device=device)
-        for one in (x1, x2)
+        numbers_of(tensor).astype(dtype)
+        if isinstance(tensor, DispatchTensor)
+        else asarray(tensor, dtype=dtype, device=device)
+        for tensor in (x1, x2)
     ]
     return first, second

@@ -224,7 +224,7 @@ def rebind(x: Tensor, value: Tensor) -> None:
             if value.tensor_type.device.is_traced:
                 join_trace(x)  # it remains a view outside
             views = _views.of(root_of(x))
-            views.difference_update([one for one in views if one() is x])
+            views.difference_update([view for view in views if view() is x])
             x.link = None
         _rebind(x, value)
 
@@ -255,7 +255,7 @@ def root_of(x: Tensor) -> Tensor:
 
 def base_of(x: Tensor, others: Iterable[Tensor] = ()) -> tuple[Tensor, tuple[Step, ...]]:
     """The root of a view, or the nearest of other views that it was made of, and the ops since."""
-    links = {id(one.link): one for one in others if is_view(one)}
+    links = {id(other.link): other for other in others if is_view(other)}
     steps, link = [], x.link
     while link is not None and id(link) not in links:
         _, link, name, values = link
@@ -274,7 +274,7 @@ def _live_views(root: Tensor) -> list[Tensor]:
         trace = trace.outer
     views = [view() for link in links if link.__class__ is set for view in list(link)]
     # In a trace a view from outside may have become independent.
-    return [one for one in views if one is not None and root_of(one) is root]
+    return [view for view in views if view is not None and root_of(view) is root]
 
 
 def _steps_of(link: Link | None) -> list[Step]:
@@ -363,15 +363,15 @@ def _written(root: Tensor, link: Link | None, value: Tensor) -> Tensor:
 def _rebind(root: Tensor, value: Tensor) -> None:
     """Give a root and its views new values; all are computed before any is changed."""
     views = _live_views(root)
-    values = [_apply(_steps_of(one.link), value) for one in views]
+    values = [_apply(_steps_of(view.link), value) for view in views]
     if dispatch.is_tracked(root):  # a view made inside burn.no_grad() stays untracked
         values = [
-            new if dispatch.is_tracked(one) else dispatch.detach(new)
-            for one, new in zip(views, values, strict=True)
+            new if dispatch.is_tracked(view) else dispatch.detach(new)
+            for view, new in zip(views, values, strict=True)
         ]
     _assign(root, value)
-    for one, new in zip(views, values, strict=True):
-        _assign(one, new)
+    for view, new in zip(views, values, strict=True):
+        _assign(view, new)
     _finish_write(root, views)
 
 
@@ -395,10 +395,10 @@ def _compute(x: Tensor) -> None:
 def _finish_write(root: Tensor, done: Sequence[Tensor]) -> None:
     """Count a write, and recompute the views that were made while it ran."""
     _views.writes += 1  # under the lock only
-    known = {id(one) for one in done}
-    for one in _live_views(root):
-        if id(one) not in known:
-            _compute(one)
+    known = {id(tensor) for tensor in done}
+    for live_view in _live_views(root):
+        if id(live_view) not in known:
+            _compute(live_view)
 
 
 def _assign_in_place(root: Tensor, x: Tensor, value: Tensor | Scalar, slices: Slices) -> bool:
@@ -423,7 +423,7 @@ def _assign_in_place(root: Tensor, x: Tensor, value: Tensor | Scalar, slices: Sl
     else:
         return False
     views = _live_views(root)
-    if not backend.can_write(root.primitive, [one.primitive for one in views]):
+    if not backend.can_write(root.primitive, [view.primitive for view in views]):
         return False
     backend.write_slice(x.primitive, source, slices=slices)
     _finish_write(root, views)

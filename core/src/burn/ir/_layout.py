@@ -122,7 +122,9 @@ class Layout:
     def _length(self) -> float:
         """Length of all lines, across."""
         x = self.x
-        return sum(abs(x[one] - x[end]) for one, ends in enumerate(self.segments) for end in ends)
+        return sum(
+            abs(x[index] - x[end]) for index, ends in enumerate(self.segments) for end in ends
+        )
 
     def _lines(self) -> dict[int, float]:
         """For each point the mean position of its line, which then is straight."""
@@ -137,7 +139,7 @@ class Layout:
         """For each of a row the mean position of its neighbours, or its own without any."""
         x = self.x
         return [
-            sum([x[one] for one in neighbours[number]]) / len(neighbours[number])
+            sum([x[number] for number in neighbours[number]]) / len(neighbours[number])
             if neighbours[number]
             else x[number]
             for number in row

@@ -125,11 +125,11 @@ class Writer:
         if depth == _MAX_DEPTH:
             raise GraphError(f"a message is nested {_MAX_DEPTH} times", hint="Make it flat")
         if kind is list or kind is tuple:
-            items = [self.packed(one, depth + 1) for one in message]
+            items = [self.packed(item, depth + 1) for item in message]
             return (_LIST if kind is list else _TUPLE, *items)
         if kind is dict:
             _check_keys(message)
-            return {name: self.packed(one, depth + 1) for name, one in message.items()}
+            return {name: self.packed(value, depth + 1) for name, value in message.items()}
         if isinstance(message, BaseException):
             return _packed_error(message)
         if isinstance(message, GraphIr):  # a program, which is called
@@ -176,8 +176,8 @@ class Writer:
             graph.inputs,
             [(tensor, self._data(data)) for tensor, data in graph.constants],
             [
-                one.id if isinstance(one, Drop) else self._operation(one, depth)
-                for one in graph.operations
+                operation.id if isinstance(operation, Drop) else self._operation(operation, depth)
+                for operation in graph.operations
             ],
             graph.outputs,
             graph.draw,
@@ -204,7 +204,7 @@ def _packed_error(error: BaseException) -> Any:
     if not isinstance(error, BurnError):
         error = ExecutionError(f"{type(error).__name__}: {error}")
     known = vars(errors)
-    name = next(one.__name__ for one in type(error).__mro__ if known.get(one.__name__) is one)
+    name = next(cls.__name__ for cls in type(error).__mro__ if known.get(cls.__name__) is cls)
     return _ERROR, name, str(error.rule), error.hint, error.operation
 
 
@@ -214,7 +214,7 @@ class Reader:
     def __init__(self, arrays: list[npt.NDArray[Any]], sources: tuple[str, ...]) -> None:
         self.arrays = arrays
         self.sources = sources
-        if any(one.__class__ is not str for one in sources):
+        if any(source.__class__ is not str for source in sources):
             raise GraphError("a line of the user's program is a string")
 
     def read(self, packed: Any) -> Any:
@@ -229,7 +229,7 @@ class Reader:
             raise GraphError(f"a message is nested more than {_MAX_DEPTH} times")
         if kind is dict:
             _check_keys(packed)
-            return {name: self._read(one, depth + 1) for name, one in packed.items()}
+            return {name: self._read(value, depth + 1) for name, value in packed.items()}
         if kind is not tuple:
             raise GraphError(f"a message holds no {kind.__name__}")
         tag, *fields = packed
@@ -238,9 +238,9 @@ class Reader:
             check_bodies(operation)
             return operation
         if tag == _LIST:
-            return [self._read(one, depth + 1) for one in fields]
+            return [self._read(field, depth + 1) for field in fields]
         if tag == _TUPLE:
-            return tuple([self._read(one, depth + 1) for one in fields])
+            return tuple([self._read(field, depth + 1) for field in fields])
         return _READERS[tag](self, *fields)
 
     def _operation(
@@ -261,9 +261,9 @@ class Reader:
         restore_schemes(name, attributes)
         operation = OperationIr(
             name,
-            tuple([_operand(one) if one.__class__ is tuple else one for one in inputs]),
+            tuple([_operand(source) if source.__class__ is tuple else source for source in inputs]),
             attributes,
-            tuple([_tensor(one) for one in outputs]),
+            tuple([_tensor(output) for output in outputs]),
             self.sources[_index(line)],
         )
         try:
@@ -311,12 +311,16 @@ class Reader:
         if relaxed.__class__ is not bool:
             raise GraphError(f"{shown(relaxed)} does not say whether a program is relaxed")
         return GraphIr(
-            tuple([one if isinstance(one, ScalarIr) else _tensor(one) for one in inputs]),
-            tuple([Constant(_tensor(one), self._data(index)) for one, index in constants]),
-            tuple([self._step(depth, one) for one in operations]),
-            tuple([_tensor(one) for one in outputs]),
+            tuple(
+                [source if isinstance(source, ScalarIr) else _tensor(source) for source in inputs]
+            ),
+            tuple(
+                [Constant(_tensor(constant), self._data(index)) for constant, index in constants]
+            ),
+            tuple([self._step(depth, operation) for operation in operations]),
+            tuple([_tensor(output) for output in outputs]),
             None if draw is None else Draw(*draw),
-            tuple([Donation(*one) for one in donated]),
+            tuple([Donation(*item) for item in donated]),
             relaxed,
         )
 
@@ -342,7 +346,7 @@ def _operand(packed: tuple[Any, ...]) -> Any:
     """A tensor, which has a number first, or a list of them."""
     if packed and packed[0].__class__ is not tuple:
         return _tensor(packed)
-    return tuple([_tensor(one) for one in packed])
+    return tuple([_tensor(item) for item in packed])
 
 
 def _tensor(packed: Any) -> TensorIr:

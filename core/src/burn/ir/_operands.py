@@ -73,8 +73,8 @@ def promoted_dtype(definition: Op, operands: Iterable[Any]) -> DType | None:
 def may_raise(operation: OperationIr) -> bool:
     """Whether values can make an operation raise an error: its op, or one of a program it runs."""
     return REGISTRY[operation.name].may_raise or any(
-        isinstance(one, OperationIr) and may_raise(one)
+        isinstance(operation, OperationIr) and may_raise(operation)
         for value in operation.attributes.values()
         if isinstance(value, GraphIr)
-        for one in value.operations
+        for operation in value.operations
     )

@@ -95,8 +95,8 @@ def _check(graph: GraphIr, depth: int) -> None:
     location = ""
     try:
         location = "inputs"
-        for one in graph.inputs:
-            scope.declare(one)
+        for source in graph.inputs:
+            scope.declare(source)
         location = "constants"
         for constant in graph.constants:
             scope.declare(_checked(constant))
@@ -150,7 +150,7 @@ def with_last_uses(graph: GraphIr) -> GraphIr:
     %2: float32[3] = add(%1, %1!)
     output %2
     """
-    later = {one.id for one in graph.inputs if isinstance(one, TensorIr)}
+    later = {source.id for source in graph.inputs if isinstance(source, TensorIr)}
     later |= {constant.tensor.id for constant in graph.constants}
     later |= {tensor.id for tensor in graph.outputs}
 
@@ -167,7 +167,7 @@ def with_last_uses(graph: GraphIr) -> GraphIr:
     for operation in reversed(graph.operations):
         if isinstance(operation, OperationIr):
             operations += [
-                Drop(one.id) for one in reversed(operation.outputs) if one.id not in later
+                Drop(output.id) for output in reversed(operation.outputs) if output.id not in later
             ]
             operations.append(operation._replace(inputs=_backwards(operation.inputs, marked)))
     return replace(graph, operations=tuple(operations[::-1]))
@@ -175,7 +175,7 @@ def with_last_uses(graph: GraphIr) -> GraphIr:
 
 def _backwards(items: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
     """What a function gives for each item, called for the last one first."""
-    return tuple([function(one) for one in items[::-1]][::-1])
+    return tuple([function(item) for item in items[::-1]][::-1])
 
 
 def _location(index: int, operation: Any) -> str:
@@ -188,8 +188,8 @@ def _location(index: int, operation: Any) -> str:
 
 def _check_donated(graph: GraphIr) -> None:
     """See that each donation names an input, and an output like it, and none of them twice."""
-    outputs = [one.output for one in graph.donated if one.output is not None]
-    inputs = [one.input for one in graph.donated]
+    outputs = [donation.output for donation in graph.donated if donation.output is not None]
+    inputs = [donation.input for donation in graph.donated]
     for found, among, what in ((inputs, graph.inputs, "input"), (outputs, graph.outputs, "output")):
         for index in found:
             if not is_id(index) or index >= len(among):
@@ -248,9 +248,9 @@ class _Scope:
 
     def declare_draw(self, draw: Draw) -> None:
         """Define the numbers that a run reserves random numbers by."""
-        for one in (draw.seed, draw.offset):
-            check_scalar(one)
-            self.declare(one)
+        for scalar in (draw.seed, draw.offset):
+            check_scalar(scalar)
+            self.declare(scalar)
         if not draw.seed.kind is draw.offset.kind is int:
             raise GraphError("seed and offset are integers")
         if not is_id(draw.words):

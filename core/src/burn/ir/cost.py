@@ -106,8 +106,8 @@ class GraphCost:
     def __init__(self, operations: list[OperationCost]) -> None:
         self.operations = operations
         groups: dict[str, list[OperationCost]] = {}
-        for one in operations:
-            groups.setdefault(one.operation.name, []).append(one)
+        for operation in operations:
+            groups.setdefault(operation.operation.name, []).append(operation)
         sums = {name: _total(group) for name, group in groups.items()}
         self.by_op = dict(sorted(sums.items(), key=lambda item: (-item[1].flops, -item[1].bytes)))
         self.total = _total(operations)
@@ -126,7 +126,10 @@ class GraphCost:
 
 
 def _total(operations: Sequence[OperationCost]) -> OpCost:
-    flops, sizes = sum(one.flops for one in operations), sum(one.bytes for one in operations)
+    flops, sizes = (
+        sum(operation.flops for operation in operations),
+        sum(operation.bytes for operation in operations),
+    )
     return OpCost(len(operations), flops, sizes)
 
 
@@ -150,9 +153,11 @@ def graph_cost(graph: GraphIr) -> GraphCost:
     """
     return GraphCost(
         [
-            OperationCost(one, *cost(one.name, metas_of(one.inputs), one.attributes))
-            for one in graph.operations
-            if isinstance(one, OperationIr)
+            OperationCost(
+                operation, *cost(operation.name, metas_of(operation.inputs), operation.attributes)
+            )
+            for operation in graph.operations
+            if isinstance(operation, OperationIr)
         ]
     )
 
@@ -264,7 +269,7 @@ def _call(
     definition: Op, operands: Sequence[Any], attributes: Mapping[str, Any]
 ) -> tuple[Any, Cost]:
     """The metadata of the outputs of a call, and its cost."""
-    if any(one.role is Role.GRAPH for one in definition.attributes.values()):
+    if any(attribute.role is Role.GRAPH for attribute in definition.attributes.values()):
         output = definition.infer(*operands, **with_example_scalars(attributes))
         rule: Any = definition.flops
         return output, Cost(*rule(output, *operands, **attributes))
@@ -298,7 +303,7 @@ def _as_tuple(value: Any) -> Any:
 def _kept(
     definition: Op, operands: tuple[Any, ...], attributes: tuple[tuple[str, Any], ...]
 ) -> tuple[Any, Cost]:
-    given = [list(one) if one.__class__ is tuple else one for one in operands]
+    given = [list(operand) if operand.__class__ is tuple else operand for operand in operands]
     metas = _tensors(given)
     if any(None in meta.shape for meta in metas):
         return (), Cost(0, _bytes(definition, metas))
@@ -337,15 +342,17 @@ _OF_COMPLEX_NUMBERS: Final = 4
 def _tensors(operands: Sequence[Any]) -> list[Meta]:
     """The metadata among operands or outputs, those in lists included."""
     found: list[Meta] = []
-    for one in operands:
-        if isinstance(one, Meta):
-            found.append(one)
-        elif isinstance(one, (list, tuple)):
-            found += _tensors(one)
+    for operand in operands:
+        if isinstance(operand, Meta):
+            found.append(operand)
+        elif isinstance(operand, (list, tuple)):
+            found += _tensors(operand)
     return found
 
 
 def _bytes(definition: Op, tensors: Sequence[Meta]) -> int:
     if Tag.VIEW in definition.tags:
         return 0
-    return sum(size(one.shape) * one.dtype.itemsize for one in tensors if None not in one.shape)
+    return sum(
+        size(tensor.shape) * tensor.dtype.itemsize for tensor in tensors if None not in tensor.shape
+    )

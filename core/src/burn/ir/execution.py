@@ -137,7 +137,8 @@ class Execution:
     def _compiled(self) -> Callable[..., Any]:
         graph, names = self.graph, self._names
         parameters = [
-            f"s{one.id}" if isinstance(one, ScalarIr) else _name(one) for one in graph.inputs
+            f"s{source.id}" if isinstance(source, ScalarIr) else _name(source)
+            for source in graph.inputs
         ]
         if graph.draw is not None:
             parameters += [f"s{graph.draw.seed.id}", f"s{graph.draw.offset.id}"]
@@ -148,14 +149,14 @@ class Execution:
         steps = self._steps()
         self._numbers = {}
         for step in steps:
-            lines += [f"    {one}" for one in self._number_lines(step)]
+            lines += [f"    {number_line}" for number_line in self._number_lines(step)]
         for index, step in enumerate(steps):
             if isinstance(step, Drop):
                 lines[-1] += f"; del t{step.id}"
             else:
                 lines.append(f"    {self._line(step, index)}")
                 by_line[len(lines)] = step
-        lines.append(f"    return ({''.join(f'{_name(one)}, ' for one in graph.outputs)})")
+        lines.append(f"    return ({''.join(f'{_name(output)}, ' for output in graph.outputs)})")
         # A graph consists of numbers and of names of ops, so its text has no code of others.
         exec(compile("\n".join(lines), PROGRAM, "exec"), names)  # noqa: S102 — see above
         run = names.pop("run")
@@ -231,15 +232,19 @@ class Execution:
 def _read_last(operation: OperationIr) -> set[int]:
     """The tensors that an operation is the last to use."""
     operands = tensors_among(operation.inputs)
-    return {one.id for one in operands if one.status is Status.READ_WRITE}
+    return {operand.id for operand in operands if operand.status is Status.READ_WRITE}
 
 
 def _host_numbers(step: Any) -> list[HostNumber]:
     """The expressions of numbers of a run that a step has."""
     if isinstance(step, OperationIr):
         values = [*step.inputs, *step.attributes.values()]
-        return [one for one in values if isinstance(one, HostNumber)]
-    return [one for one in getattr(step, "scalars", ()) if isinstance(one, HostNumber)]
+        return [value for value in values if isinstance(value, HostNumber)]
+    return [
+        host_number
+        for host_number in getattr(step, "scalars", ())
+        if isinstance(host_number, HostNumber)
+    ]
 
 
 def _source_at(code: types.CodeType, by_line: Mapping[int, Any]) -> Callable[[int], str]:

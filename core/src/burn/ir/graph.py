@@ -295,7 +295,7 @@ class GraphIr:
     relaxed: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def prepared(self, table: OpTable) -> Execution:
         """The program ready to run on an op table, for an op that has it as an attribute.

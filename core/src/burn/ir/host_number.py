@@ -57,7 +57,7 @@ class HostNumber:
     @property
     def scalars(self) -> tuple[int, ...]:
         """The numbers of the scalars in the expression."""
-        return tuple([int(one) for one in re.findall(r"\bs(\d+)", self.text)])
+        return tuple([int(item) for item in re.findall(r"\bs(\d+)", self.text)])
 
     def __repr__(self) -> str:
         return self.text
@@ -116,9 +116,11 @@ class HostNumber:
 
 def _combined(left: Any, operator: str, right: Any) -> HostNumber:
     """An operation of two numbers, of which one at least is a HostNumber."""
-    for one in (left, right):
-        if one.__class__ not in {HostNumber, int, float}:
+    for tensor in (left, right):
+        if tensor.__class__ not in {HostNumber, int, float}:
             return NotImplemented  # type: ignore[no-any-return]  # Python raises TypeError
-    kinds = [one.kind if one.__class__ is HostNumber else type(one) for one in (left, right)]
+    kinds = [
+        tensor.kind if tensor.__class__ is HostNumber else type(tensor) for tensor in (left, right)
+    ]
     kind = int if kinds == [int, int] and operator in {"+", "-", "*"} else float
     return HostNumber(f"({left!r} {operator} {right!r})", kind)

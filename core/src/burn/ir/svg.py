@@ -169,14 +169,14 @@ class _Picture:
         uses: list[tuple[int, list[int]]] = []
         self._add_sources(graph)
         sources = len(self.boxes)
-        for one in steps or graph.operations:
-            if isinstance(one, OperationIr):
-                used = self._used([*one.inputs, *one.attributes.values()])
-                meta = "" if is_inside else _outputs(one.outputs)
-                box = _Box("operation", one.name, meta, _described(one))
-                uses.append((self._add(box, one.outputs), used))
-            elif isinstance(one, PictureStep):
-                uses.append((self._add(_step_box(one), one.outputs), self._used(one.inputs)))
+        for step in steps or graph.operations:
+            if isinstance(step, OperationIr):
+                used = self._used([*step.inputs, *step.attributes.values()])
+                meta = "" if is_inside else _outputs(step.outputs)
+                box = _Box("operation", step.name, meta, _described(step))
+                uses.append((self._add(box, step.outputs), used))
+            elif isinstance(step, PictureStep):
+                uses.append((self._add(_step_box(step), step.outputs), self._used(step.inputs)))
         for number, tensor in enumerate(graph.outputs):
             used = self._used([tensor])
             box = _Box("output", f"output {number}", _named(tensor), _named(tensor))
@@ -207,18 +207,18 @@ class _Picture:
         """Add a box that makes tensors or scalars."""
         number = len(self.boxes)
         self.boxes.append(box)
-        for one in made:
-            self._makers[type(one), one.id] = number
+        for item in made:
+            self._makers[type(item), item.id] = number
         return number
 
     def _used(self, values: Any) -> list[int]:
         """The boxes that make some values, each once."""
         found: dict[int, None] = {}
         for value in values:
-            for one in value if value.__class__ is tuple else (value,):
-                ids = [(type(one), getattr(one, "id", -1))]
-                if isinstance(one, HostNumber):
-                    ids = [(ScalarIr, id) for id in one.scalars]
+            for part in value if value.__class__ is tuple else (value,):
+                ids = [(type(part), getattr(part, "id", -1))]
+                if isinstance(part, HostNumber):
+                    ids = [(ScalarIr, id) for id in part.scalars]
                 found.update({self._makers[id]: None for id in ids if id in self._makers})
         return list(found)
 
@@ -229,13 +229,13 @@ class _Picture:
         """
         boxes = self.boxes
         for number, used in uses:
-            boxes[number].row = 1 + max([boxes[one].row for one in used], default=0)
+            boxes[number].row = 1 + max([boxes[number].row for number in used], default=0)
         first: dict[int, int] = {}
         for number, used in reversed(uses):
-            if number in first and sum(one >= sources for one in used) < 2:
+            if number in first and sum(number >= sources for number in used) < 2:
                 boxes[number].row = first[number] - 1
-            for one in used:
-                first[one] = min(first.get(one, boxes[number].row), boxes[number].row)
+            for item in used:
+                first[item] = min(first.get(item, boxes[number].row), boxes[number].row)
         for number in range(sources):
             boxes[number].row = first.get(number, 1) - 1
 
@@ -272,7 +272,7 @@ def draw(graph: GraphIr, steps: Sequence[PictureStep] = ()) -> str:
         The document.
     """
     groups, width, height = _drawn(_Picture(graph, steps), _GAP)
-    bodies = [_below(caption, one) for caption, one in _programs(graph, "")]
+    bodies = [_below(caption, program) for caption, program in _programs(graph, "")]
     for parts, own_width, own_height in bodies:
         groups += [f'<svg y="{height:.0f}">', *parts, "</svg>"]
         width, height = max(width, own_width), height + own_height
@@ -286,11 +286,11 @@ def draw(graph: GraphIr, steps: Sequence[PictureStep] = ()) -> str:
 
 def _programs(graph: GraphIr, caption: str) -> Iterator[tuple[str, GraphIr]]:
     """The programs that the operations of a program run, each with what it is."""
-    for one in graph.operations:
-        if isinstance(one, OperationIr):
-            for name, value in one.attributes.items():
+    for operation in graph.operations:
+        if isinstance(operation, OperationIr):
+            for name, value in operation.attributes.items():
                 if isinstance(value, GraphIr):
-                    owner = f"{one.name} %{one.outputs[0].id}"
+                    owner = f"{operation.name} %{operation.outputs[0].id}"
                     within = f" of {caption}" if caption else ""
                     inner = f"{name} of {owner}{within}"
                     yield inner, value
@@ -335,8 +335,8 @@ def _lines(
     starts = _ports(layout, widths, layout.segments)
     into: list[list[int]] = [[] for _ in layout.row]
     for number, below in enumerate(layout.segments):
-        for one in below:
-            into[one].append(number)
+        for item in below:
+            into[item].append(number)
     ends = _ports(layout, widths, into)
     paths: list[list[str]] = [[] for _ in boxes]
     for number, below in enumerate(layout.segments):
@@ -344,11 +344,11 @@ def _lines(
         bottom = tops[row + 1]
         top, middle = bottom - gap, bottom - gap / 2.0
         start = tops[row] + boxes[number].height if number < len(boxes) else top
-        for one in below:
-            x1, x2 = _MARGIN + starts[number, one], _MARGIN + ends[one, number]
+        for item in below:
+            x1, x2 = _MARGIN + starts[number, item], _MARGIN + ends[item, number]
             path = f"M{x1:.1f} {start:.0f}" + (f"V{top:.0f}" if start < top else "")
             path += f"C{x1:.1f} {middle:.0f} {x2:.1f} {middle:.0f} {x2:.1f} {bottom:.0f}"
-            is_box = one < len(boxes)
+            is_box = item < len(boxes)
             if not is_box:
                 path += f"v{tops[row + 2] - gap - bottom:.0f}"
             arrow = ' marker-end="url(#burn-graph-arrow)"' if is_box else ""
@@ -436,7 +436,7 @@ def _operand(value: Any) -> str:
         return f"<{len(value.operations)} operations>"
     if isinstance(value, TensorIr):
         return f"%{value.id}"
-    if value.__class__ is tuple and any(isinstance(one, TensorIr) for one in value):
+    if value.__class__ is tuple and any(isinstance(part, TensorIr) for part in value):
         return f"[{', '.join(map(_operand, value))}]"
     return str(value)
 

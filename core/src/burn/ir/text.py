@@ -55,7 +55,7 @@ def write_graph(graph: GraphIr, *, short: bool = False) -> str:
 
 
 def _lines(graph: GraphIr, *, short: bool) -> list[str]:
-    lines = [_declaration(one) for one in graph.inputs]
+    lines = [_declaration(source) for source in graph.inputs]
     for tensor, data in graph.constants:
         elided = short and data.array.size > _SHOWN_ELEMENTS
         values = "..." if elided else f"[{', '.join(map(_value, _numbers(data)))}]"
@@ -70,7 +70,7 @@ def _lines(graph: GraphIr, *, short: bool) -> list[str]:
             bodies: list[GraphIr] = []
             line = _operation(operation, bodies)
             for number, body in enumerate(bodies):
-                within = [f"  {one}" for one in _lines(body, short=short)]
+                within = [f"  {line}" for line in _lines(body, short=short)]
                 lines += [f"graph @{number}", *within, "end"]
             lines.append(line)
     lines += [f"output %{tensor.id}" for tensor in graph.outputs]
@@ -93,8 +93,8 @@ def _operation(operation: OperationIr, bodies: list[GraphIr]) -> str:
     """The line of an operation; the programs among its attributes are added to `bodies`."""
     outputs = ", ".join(map(_typed, operation.outputs))
     parts = [
-        f"[{', '.join(map(_value, one))}]" if one.__class__ is tuple else _value(one)
-        for one in operation.inputs
+        f"[{', '.join(map(_value, source))}]" if source.__class__ is tuple else _value(source)
+        for source in operation.inputs
     ]
     for name, value in operation.attributes.items():
         if isinstance(value, GraphIr):
@@ -398,7 +398,7 @@ def _array(values: list[Any], tensor: TensorIr) -> npt.NDArray[Any]:
     """The values of a constant."""
     dtype = tensor.dtype
     kind = _KINDS[dtype.kind]
-    strangers = [one for one in values if one.__class__ is not kind]
+    strangers = [value for value in values if value.__class__ is not kind]
     if strangers:
         raise GraphError(f"{strangers[0]!r} is no value of {dtype}, which are {kind.__name__}s")
     try:

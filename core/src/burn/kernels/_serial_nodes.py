@@ -60,7 +60,7 @@ def operands_of(node: Node) -> list[int]:
     match node:
         case Load():
             guards = [] if node.guard is None else [node.guard]
-            return [one for one, _ in node.gathers] + guards
+            return [gather for gather, _ in node.gathers] + guards
         case Apply():
             return list(node.operands)
         case Reduce():
@@ -72,7 +72,7 @@ def dependencies(kernel: Kernel) -> list[tuple[int, ...]]:
     """The axes along which each node differs, in order."""
     axes: list[tuple[int, ...]] = []
     for node in kernel.body:
-        own: set[int] = set().union(*[axes[one] for one in operands_of(node)])
+        own: set[int] = set().union(*[axes[operand] for operand in operands_of(node)])
         if isinstance(node, Load):
             own |= {axis for axis, stride in enumerate(node.strides) if stride}
         elif isinstance(node, Index):
@@ -87,7 +87,7 @@ def phases_of(kernel: Kernel) -> list[int]:
     """How many reductions, one after the other, a node needs."""
     phases: list[int] = []
     for node in kernel.body:
-        phase = max([phases[one] for one in operands_of(node)], default=0)
+        phase = max([phases[operand] for operand in operands_of(node)], default=0)
         phases.append(phase + isinstance(node, Reduce))
     return phases
 
@@ -135,16 +135,16 @@ def kept_nodes(
     first: dict[int, int] = {}
     for phase, (operands, stores) in passes.items():
         targets = [*operands, *[store.node for store in stores]]
-        needed = [one for one in closure(kernel, targets, kept) if not levels[one]]
-        again = {one for one in needed if one in first}
+        needed = [number for number in closure(kernel, targets, kept) if not levels[number]]
+        again = {number for number in needed if number in first}
         used = set(targets)
-        for one in needed:
-            if one not in again:
-                used.update(operands_of(kernel.body[one]))
-        for one in again & used:
-            below = [kernel.body[n] for n in closure(kernel, [one]) if not levels[n]]
+        for number in needed:
+            if number not in again:
+                used.update(operands_of(kernel.body[number]))
+        for number in again & used:
+            below = [kernel.body[n] for n in closure(kernel, [number]) if not levels[n]]
             if sum(cost_of(node, 1.0, 1.0) for node in below) >= COSTS["exp"]:
-                kept[one] = first[one]
-        for one in needed:
-            first.setdefault(one, phase)
+                kept[number] = first[number]
+        for number in needed:
+            first.setdefault(number, phase)
     return kept

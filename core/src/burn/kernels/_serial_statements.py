@@ -48,7 +48,7 @@ class Statements(Values):
         kernel, levels = self._kernel, self._levels
         stored = [store for store in kernel.stores if not kernel.is_of_rows(store)]
         phases = {schedule.phases[store.node] for store in stored}
-        phases |= {schedule.phases[self._operand(one)] for one in schedule.reduces}
+        phases |= {schedule.phases[self._operand(reduce)] for reduce in schedule.reduces}
         last = max(phases, default=0)
         self._passes: dict[int, tuple[list[int], list[Store]]] = {
             phase: (
@@ -63,7 +63,7 @@ class Statements(Values):
             for phase in sorted(phases)
         }
         needed = closure(kernel, [store.node for store in kernel.stores], through_reduces=True)
-        self._row_level = [one for one in needed if levels[one]]
+        self._row_level = [number for number in needed if levels[number]]
         length = kernel.column_count
         columns = [node for node in needed if not levels[node]]
         size = sum(cost_of(self._body[node], 1.0, 1.0) for node in columns)
@@ -169,7 +169,7 @@ class Statements(Values):
         phases = self._schedule.phases
         with self._scope():
             for phase in range(max(phases) + 1):
-                order = [one for one in self._row_level if phases[one] == phase]
+                order = [number for number in self._row_level if phases[number] == phase]
                 for point in points:
                     self._evaluate(order, point)
                 if phase in self._passes:
@@ -199,33 +199,33 @@ class Statements(Values):
     ) -> None:
         """A pass in which each iteration has one column, of several rows."""
         variables = {
-            (one, number): self._variable(one, self._width(point))
-            for one in reduces
+            (reduce, number): self._variable(reduce, self._width(point))
+            for reduce in reduces
             for number, point in enumerate(points)
         }
         with self._loops(points, self._columns) as inner:
             for number, point in enumerate(inner):
                 self._evaluate(order, point)
-                for one in reduces:
-                    self._accumulate(one, variables[one, number], point, self._width(point))
+                for reduce in reduces:
+                    self._accumulate(reduce, variables[reduce, number], point, self._width(point))
             for point in inner:
                 for store in stores:
                     self._store(store, point)
-        for (one, number), variable in variables.items():
-            self._scopes[-1][self._key(one, points[number])] = self._writer.get(variable)
+        for (item, number), variable in variables.items():
+            self._scopes[-1][self._key(item, points[number])] = self._writer.get(variable)
 
     def _vector_pass(
         self, points: list[Point], order: list[int], reduces: list[int], stores: list[Store]
     ) -> None:
         """A pass in which each iteration has several vectors of columns."""
         writer, lanes, axis = self._writer, self._schedule.lanes, self._schedule.vector
-        cost = sum(cost_of(self._body[one], 1.0, 1.0) for one in order)
+        cost = sum(cost_of(self._body[number], 1.0, 1.0) for number in order)
         unrolled = UNROLLED if reduces and len(points) == 1 and cost < _EXPENSIVE else 1
         step = unrolled * lanes
         stop = self._kernel.space[axis] // step * step
         variables = {
-            (one, number, u): self._variable(one, lanes)
-            for one in reduces
+            (reduce, number, u): self._variable(reduce, lanes)
+            for reduce in reduces
             for number in range(len(points))
             for u in range(unrolled)
         }
@@ -234,55 +234,57 @@ class Statements(Values):
             for (u, chunk), (number, row) in itertools.product(enumerate(chunks), enumerate(rows)):
                 point = row.at(axis, self._lanes_of(start, chunk), u, chunk.active)
                 self._evaluate(order, point)
-                for one in reduces:
-                    self._accumulate(one, variables[one, number, u], point, lanes)
+                for reduce in reduces:
+                    self._accumulate(reduce, variables[reduce, number, u], point, lanes)
                 for store in stores:
                     self._store(store, point)
 
         self._make_arrays(points)
-        with self._loops(points, [one for one in self._columns if one != axis]) as rows:
+        with self._loops(points, [column for column in self._columns if column != axis]) as rows:
             if stop:
                 with self._loop(writer.integer(0), writer.integer(stop), step) as i:
                     part(rows, i, chunks_of(step, lanes))
             rest = chunks_of(self._kernel.space[axis] - stop, lanes)
             with self._scope():
-                widened = [Chunk(one.offset, lanes, one.active or one.lanes) for one in rest]
+                widened = [
+                    Chunk(chunk.offset, lanes, chunk.active or chunk.lanes) for chunk in rest
+                ]
                 part(rows, writer.integer(stop), widened)
-        for one, (number, point) in itertools.product(reduces, enumerate(points)):
-            values = [writer.get(variables[one, number, u]) for u in range(unrolled)]
-            total = writer.total(*self._combined(one, values))
-            self._scopes[-1][self._key(one, point)] = total
+        for reduce, (number, point) in itertools.product(reduces, enumerate(points)):
+            values = [writer.get(variables[reduce, number, u]) for u in range(unrolled)]
+            total = writer.total(*self._combined(reduce, values))
+            self._scopes[-1][self._key(reduce, point)] = total
 
     def _make_arrays(self, points: list[Point]) -> None:
         """Memory for what the pass is the first to compute, and later ones read."""
-        for one, phase in self._kept.items():
+        for name, phase in self._kept.items():
             if phase == self._phase:
                 for point in points:
-                    array = self._writer.array(self._kernel.column_count, self._body[one].dtype)
-                    self._arrays[self._key(one, point)] = array
+                    array = self._writer.array(self._kernel.column_count, self._body[name].dtype)
+                    self._arrays[self._key(name, point)] = array
 
     def _resident_pass(
         self, row: Point, order: list[int], reduces: list[int], stores: list[Store]
     ) -> None:
         """A pass over a row that stays in registers."""
         writer, axis = self._writer, self._columns[0]
-        parts: dict[int, dict[int, list[Value]]] = {one: {} for one in reduces}
+        parts: dict[int, dict[int, list[Value]]] = {reduce: {} for reduce in reduces}
         for u, chunk in enumerate(chunks_of(self._kernel.space[axis], self._schedule.lanes)):
             index = self._lanes_of(writer.integer(0), chunk)
             point = row.at(axis, index, u, chunk.active)
             self._evaluate(order, point)
-            for one in reduces:
-                kind, dtype = self._kind(one)
-                value = self._value(self._operand(one), point)
+            for reduce in reduces:
+                kind, dtype = self._kind(reduce)
+                value = self._value(self._operand(reduce), point)
                 value = writer.active(kind, value, dtype, chunk.lanes)
-                parts[one].setdefault(chunk.lanes, []).append(value)
+                parts[reduce].setdefault(chunk.lanes, []).append(value)
             for store in stores:
                 self._store(store, point)
         writer.restrict(None)
-        for one, by_lanes in parts.items():
-            totals = [writer.total(*self._combined(one, values)) for values in by_lanes.values()]
-            totals = totals or [writer.identity(*self._kind(one), 1)]
-            self._scopes[-1][self._key(one, row)] = self._combined(one, totals)[1]
+        for name, by_lanes in parts.items():
+            totals = [writer.total(*self._combined(name, values)) for values in by_lanes.values()]
+            totals = totals or [writer.identity(*self._kind(name), 1)]
+            self._scopes[-1][self._key(name, row)] = self._combined(name, totals)[1]
 
     @contextlib.contextmanager
     def _loops(self, points: list[Point], axes: Sequence[int]) -> Iterator[list[Point]]:

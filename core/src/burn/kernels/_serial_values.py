@@ -116,7 +116,7 @@ class Values:
             case Scalar():
                 return writer.scalar(node.number, node.dtype)
             case Apply():
-                values = tuple([self._value(one, point) for one in node.operands])
+                values = tuple([self._value(operand, point) for operand in node.operands])
                 of = self._body[node.operands[-1]].dtype
                 if number in self._kernel.terms:
                     return writer.term(*values, dtype=node.dtype)

@@ -473,12 +473,12 @@ class CWriter:
         over = self.kernel.overwrites
         inputs = [
             f"{self.memory} const {self.types[dtype.name]}* "
-            f"{'' if number in {one for _, one in over} else self.restrict} p{number}"
+            f"{'' if number in {number for _, number in over} else self.restrict} p{number}"
             for number, dtype in enumerate(self.kernel.inputs)
         ]
         outputs = [
             f"{self.memory} {self.types[dtype.name]}* "
-            f"{'' if number in {one for one, _ in over} else self.restrict} q{number}"
+            f"{'' if number in {number for number, _ in over} else self.restrict} q{number}"
             for number, (dtype, _) in enumerate(self.kernel.outputs)
         ]
         head = f"{self.entry.format(lanes)} void {entry}"
@@ -493,4 +493,4 @@ class CWriter:
 
 def _is_number(*indices: str) -> bool:
     """Whether indices are constants."""
-    return all(one.lstrip("-").isdigit() for one in indices)
+    return all(index.lstrip("-").isdigit() for index in indices)

@@ -97,14 +97,14 @@ class _Items(_Chunks):
             end = writer.minimum(writer.add(start, writer.integer(_CHUNK)), writer.integer(length))
             line = writer.divide(part, max(parts, 1))
             indices = self.spread(line, range(max(last, 0)))
-            wanted = self.needed([one.node for one in kernel.stores])
+            wanted = self.needed([store.node for store in kernel.stores])
             self.compute([number for number in wanted if fixed[number]], indices)
             with self.each(start, end) as index:
                 if kernel.space:
                     indices[last] = index
                 self.compute(wanted, indices)
-                for one in kernel.stores:
-                    self.store(one, indices)
+                for store in kernel.stores:
+                    self.store(store, indices)
         return self.items
 
 
@@ -121,16 +121,17 @@ class _Rows(_Chunks):
         with self.rows(kernel.row_count, kernel.column_count) as row:
             self.row = self.spread(row, range(kernel.rows))
             arrays = {
-                one: writer.array(kernel.column_count, kernel.body[one].dtype) for one in kept
+                number: writer.array(kernel.column_count, kernel.body[number].dtype)
+                for number in kept
             }
             for count, loop in enumerate(loops):
-                self.ready = {one: arrays[one] for one in kept if first[one] < count}
-                self.made = {one: arrays[one] for one in kept if first[one] == count}
+                self.ready = {number: arrays[number] for number in kept if first[number] < count}
+                self.made = {number: arrays[number] for number in kept if first[number] == count}
                 self.write_loop(loop)
-            stores = [one for one in kernel.stores if kernel.is_of_rows(one)]
-            self.compute([one.node for one in stores], self.row)
-            for one in stores:
-                self.store(one, self.row)
+            stores = [store for store in kernel.stores if kernel.is_of_rows(store)]
+            self.compute([store.node for store in stores], self.row)
+            for store in stores:
+                self.store(store, self.row)
         return self.items
 
     def write_loop(self, loop: Loop) -> None:
@@ -139,18 +140,18 @@ class _Rows(_Chunks):
         with self.nested():
             self.values.update(dict.fromkeys(self.ready))
             needed = self.needed(loop.wanted)
-        self.compute([one for one in needed if kernel.is_row_level[one]], self.row)
+        self.compute([number for number in needed if kernel.is_row_level[number]], self.row)
         count = kernel.column_count
         zero, end = writer.integer(0), writer.integer(count)
         if not loop.reductions:
             with self.each(zero, end) as column:
                 indices = self.column(loop, column)
-                for one in kernel.stores:
-                    if not kernel.is_of_rows(one):
-                        self.store(one, indices)
+                for store in kernel.stores:
+                    if not kernel.is_of_rows(store):
+                        self.store(store, indices)
             return
         width = min(_WIDTH, 1 << max(count.bit_length() - 1, 0))
-        sums = [writer.array(width, kernel.body[one].dtype) for one in loop.reductions]
+        sums = [writer.array(width, kernel.body[reduction].dtype) for reduction in loop.reductions]
         with self.each(zero, writer.integer(width)) as lane:
             for number, array in zip(loop.reductions, sums, strict=True):
                 writer.set_element(array, lane, self.neutral(number))
@@ -173,12 +174,12 @@ class _Rows(_Chunks):
     def column(self, loop: Loop, column: Value) -> dict[int, Value]:
         """Compute what a loop wants in a column; the indices there."""
         kernel, writer = self.kernel, self.writer
-        for one, array in self.ready.items():
-            self.values[one] = writer.element(array, column)
+        for name, array in self.ready.items():
+            self.values[name] = writer.element(array, column)
         indices = {**self.row, **self.spread(column, range(kernel.rows, len(kernel.space)))}
         self.compute(loop.wanted, indices)
-        for one, array in self.made.items():
-            writer.set_element(array, column, self.values[one])
+        for name, array in self.made.items():
+            writer.set_element(array, column, self.values[name])
         return indices
 
     def add(self, loop: Loop, sums: list[Any], lane: Value, column: Value) -> None:
@@ -206,7 +207,10 @@ class _RowsTogether(_Chunks):
         self.sums: dict[int, Any] = {}
         zero = writer.integer(0)
         for loop in loops_of(kernel):
-            made = {one: writer.array(_ROWS, kernel.body[one].dtype) for one in loop.reductions}
+            made = {
+                reduction: writer.array(_ROWS, kernel.body[reduction].dtype)
+                for reduction in loop.reductions
+            }
             with self.each(zero, writer.integer(_ROWS)) as lane:
                 for number, array in made.items():
                     writer.set_element(array, lane, self.neutral(number))
@@ -219,16 +223,16 @@ class _RowsTogether(_Chunks):
                         before = writer.element(array, lane)
                         writer.set_element(array, lane, self.accumulated(number, before))
                     if not loop.reductions:
-                        for one in kernel.stores:
-                            if not kernel.is_of_rows(one):
-                                self.store(one, indices)
+                        for store in kernel.stores:
+                            if not kernel.is_of_rows(store):
+                                self.store(store, indices)
             self.sums.update(made)
-        stores = [one for one in kernel.stores if kernel.is_of_rows(one)]
+        stores = [store for store in kernel.stores if kernel.is_of_rows(store)]
         with self.each(zero, self.count) as lane:
             indices = self.at(lane)
-            self.compute([one.node for one in stores], indices)
-            for one in stores:
-                self.store(one, indices)
+            self.compute([store.node for store in stores], indices)
+            for store in stores:
+                self.store(store, indices)
         return lines * parts
 
     def at(self, lane: Value) -> dict[int, Value]:

@@ -37,7 +37,7 @@ class _Lines:
     def __getattr__(self, op: str) -> Callable[..., _Name]:
         def write(*operands: _Name | float) -> _Name:
             result = _Name(f"v{len(self.lines)}")
-            written = ", ".join([_written(one) for one in operands])
+            written = ", ".join([_written(operand) for operand in operands])
             self.lines.append(f"{result.name} = {op}({written})")
             return result
 
@@ -79,7 +79,7 @@ def text_of_decomposition(name: str) -> str:
     """
     op = REGISTRY[name]
     table = _Lines()
-    operands = [_Name(one) for one in op.operands]
+    operands = [_Name(operand) for operand in op.operands]
     default: Any = op.default
     result = default(table, *operands)
     return "\n".join([*table.lines, result.name])

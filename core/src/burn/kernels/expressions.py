@@ -259,14 +259,18 @@ class Expression:
     """
 
     def __init__(self, op: Op, text: str, kind: Kind) -> None:
-        numbers = [one for one in op.attributes.values() if one.role is Role.NUMBER]
-        self.parameters = (*op.operands, *[one.name for one in numbers])
+        numbers = [
+            attribute for attribute in op.attributes.values() if attribute.role is Role.NUMBER
+        ]
+        self.parameters = (*op.operands, *[number.name for number in numbers])
         self._defaults: dict[str, Any] = {
-            one.name: one.default for one in numbers if not one.required
+            number.name: number.default for number in numbers if not number.required
         }
         are_bool = [Kind.BOOL in {spec.kinds, kind} for spec in op.operands.values()]
         parser = _Parser(are_bool + [False] * len(numbers))
-        self._result = parser.result(text, {one: i for i, one in enumerate(self.parameters)})
+        self._result = parser.result(
+            text, {parameter: i for i, parameter in enumerate(self.parameters)}
+        )
         self._steps = tuple(parser.steps)
         self.gives_bool = parser.are_bool[self._result]
 
@@ -313,12 +317,12 @@ class Expression:
                 slots.append(step)
                 continue
             function, numbered, gives_bool, of_bool = step
-            operands = tuple([slots[one] for one in numbered])
+            operands = tuple([slots[number] for number in numbered])
             result = _folded(function, operands)
             if result is None:
                 result = language.apply(
                     function,
-                    tuple([written(one) for one in operands]),
+                    tuple([written(operand) for operand in operands]),
                     bool_ if gives_bool else dtype,
                     bool_ if of_bool else dtype,
                 )
@@ -328,10 +332,10 @@ class Expression:
 
 def _folded(function: str, operands: tuple[Any, ...]) -> Any:
     """The result where no function is needed: a constant, or one of the operands; else None."""
-    constants = [one.__class__ is _Constant for one in operands]
+    constants = [operand.__class__ is _Constant for operand in operands]
     compute = _FOLDED.get(function)
     if compute is not None and all(constants):
-        return _Constant(compute(*[one.value for one in operands]))
+        return _Constant(compute(*[operand.value for operand in operands]))
     if function in {"multiply", "divide"}:
         if constants[1] and operands[1].value == 1:
             return operands[0]
@@ -403,7 +407,7 @@ class _Parser:
             raise SyntaxError(f"{function} of {len(operands)} operands")
         of_bool = self.are_bool[operands[-1]]
         same = operands[1:] if function == "where" else operands
-        if any(self.are_bool[one] is not of_bool for one in same):
+        if any(self.are_bool[number] is not of_bool for number in same):
             raise SyntaxError(f"{function} of a bool and a number")
         step = _Step(function, tuple(operands), gives_bool or of_bool, of_bool)
         return self._append(step, gives_bool=step.gives_bool)
@@ -477,12 +481,12 @@ def expression(name: str, kind: Kind, choice: str | None = None) -> Expression |
             name = f"{name}.{choice or attribute.default}"
     text = TEXTS.get(name)
     if isinstance(text, dict):
-        text = next((one for kinds, one in text.items() if kind in kinds), None)
+        text = next((value for kinds, value in text.items() if kind in kinds), None)
     elif name in DECOMPOSED:
         text = text_of_decomposition(name) if kind == _FLOAT else None
     elif text is None and name in FUNCTIONS:
         text = f"{name}({', '.join(op.operands)})" if kind in FUNCTIONS[name].kinds else None
-    takes = [one.kinds for one in op.operands.values() if one.promotes]
-    if text is None or Tag.ELEMENTWISE not in op.tags or not all(kind in one for one in takes):
+    takes = [operand.kinds for operand in op.operands.values() if operand.promotes]
+    if text is None or Tag.ELEMENTWISE not in op.tags or not all(kind in take for take in takes):
         return None
     return Expression(op, text, kind)

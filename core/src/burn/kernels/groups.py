@@ -129,9 +129,9 @@ class _Items(Schedule[GroupWriter]):
         with writer.when(writer.less(item, writer.integer(count // width))):
             if width == 1:
                 indices = self.spread(item, range(len(kernel.space)))
-                self.compute([one.node for one in kernel.stores], indices)
-                for one in kernel.stores:
-                    self.store(one, indices)
+                self.compute([store.node for store in kernel.stores], indices)
+                for store in kernel.stores:
+                    self.store(store, indices)
             else:
                 self.write_vectors(item, width)
         return Geometry(-(-count // width // self.lanes), self.lanes)
@@ -144,7 +144,7 @@ class _Items(Schedule[GroupWriter]):
         indices = self.spread(writer.divide(item, parts), range(last))
         first = writer.multiply(writer.remainder(item, parts), writer.integer(width))
         fixed = dataclasses.replace(kernel, rows=last).is_row_level
-        wanted = self.needed([one.node for one in kernel.stores])
+        wanted = self.needed([store.node for store in kernel.stores])
         self.compute([number for number in wanted if fixed[number]], indices)
         indices[last] = first
         vectors = {}
@@ -153,32 +153,37 @@ class _Items(Schedule[GroupWriter]):
             if isinstance(node, Load) and not fixed[number] and _is_contiguous(node):
                 index = self.position(node.offset, node.strides, indices)
                 vectors[number] = writer.load_vector(node.input, index, width, node.dtype)
-        results = [writer.vector(width, kernel.outputs[one.output][0]) for one in kernel.stores]
+        results = [writer.vector(width, kernel.outputs[store.output][0]) for store in kernel.stores]
         zero, end = writer.integer(0), writer.integer(width)
         with writer.loop(zero, end, kind="unrolled") as part, self.nested():
             for number, vector in vectors.items():
                 self.values[number] = writer.element(vector, part)
             indices[last] = writer.add(first, part)
-            self.compute([one.node for one in kernel.stores], indices)
-            for one, result in zip(kernel.stores, results, strict=True):
-                writer.set_element(result, part, self.values[one.node])
+            self.compute([store.node for store in kernel.stores], indices)
+            for store, result in zip(kernel.stores, results, strict=True):
+                writer.set_element(result, part, self.values[store.node])
         indices[last] = first
-        for one, result in zip(kernel.stores, results, strict=True):
-            index = self.position(one.offset, one.strides, indices)
-            writer.store_vector(one.output, index, result, width)
+        for store, result in zip(kernel.stores, results, strict=True):
+            index = self.position(store.offset, store.strides, indices)
+            writer.store_vector(store.output, index, result, width)
 
     def width(self) -> int:
         """Number of neighbours that a lane computes."""
         kernel = self.kernel
         loads = [node for node in kernel.body if isinstance(node, Load)]
-        accesses: list[Load | Store] = [*[one for one in loads if not one.gathers], *kernel.stores]
-        if not kernel.space or any(one.strides[-1] not in {0, 1} for one in accesses):
+        accesses: list[Load | Store] = [
+            *[load for load in loads if not load.gathers],
+            *kernel.stores,
+        ]
+        if not kernel.space or any(access.strides[-1] not in {0, 1} for access in accesses):
             return 1
-        vectors = [one for one in accesses if _is_contiguous(one)]
+        vectors = [access for access in accesses if _is_contiguous(access)]
         steps = [kernel.space[-1]]
-        for one in vectors:
-            steps += [one.offset, *one.strides[:-1]]
-        sizes = [one.dtype.itemsize for one in loads] + [one.itemsize for one, _ in kernel.outputs]
+        for vector in vectors:
+            steps += [vector.offset, *vector.strides[:-1]]
+        sizes = [load.dtype.itemsize for load in loads] + [
+            output.itemsize for output, _ in kernel.outputs
+        ]
         width = min(_VECTOR_BYTES // max(sizes), 8)
         while any(step % width for step in steps):
             width //= 2
@@ -231,8 +236,8 @@ class _Rows(Schedule[GroupWriter]):
             kept = []
         arrays = {number: writer.array(self.steps, kernel.body[number].dtype) for number in kept}
         for count, loop in enumerate(loops):
-            ready = {one: arrays[one] for one in kept if first[one] < count}
-            made = {one: arrays[one] for one in kept if first[one] == count}
+            ready = {number: arrays[number] for number in kept if first[number] < count}
+            made = {number: arrays[number] for number in kept if first[number] == count}
             self.write_loop(loop, ready, made)
         self.store_rows()
         return Geometry(-(-kernel.row_count // self.rows_together), lanes)
@@ -243,7 +248,7 @@ class _Rows(Schedule[GroupWriter]):
         with self.nested():
             self.values.update(dict.fromkeys(ready))
             needed = self.needed(loop.wanted)
-        wanted = [one for one in needed if self.is_row_level[one]]
+        wanted = [number for number in needed if self.is_row_level[number]]
         self.compute(wanted, self.rows)
         variables = [
             writer.variable(self.neutral(number), kernel.body[number].dtype)
@@ -251,13 +256,13 @@ class _Rows(Schedule[GroupWriter]):
         ]
         columns = self.columns(is_unrolled=bool(ready or made))
         with self.valid_rows(), columns as (step, column), self.nested():
-            for one, array in ready.items():
-                self.values[one] = writer.element(array, step)
+            for name, array in ready.items():
+                self.values[name] = writer.element(array, step)
             axes = range(kernel.rows, len(kernel.space))
             indices = {**self.rows, **self.spread(column, axes)}
             self.compute(loop.wanted, indices)
-            for one, array in made.items():
-                writer.set_element(array, step, self.values[one])
+            for name, array in made.items():
+                writer.set_element(array, step, self.values[name])
             for number, variable in zip(loop.reductions, variables, strict=True):
                 writer.set(variable, self.accumulated(number, writer.get(variable)))
             if not loop.reductions:
@@ -335,15 +340,15 @@ class _Rows(Schedule[GroupWriter]):
     def store_rows(self) -> None:
         """Write the values of rows, by the first lane of each team."""
         writer = self.writer
-        stores = [one for one in self.kernel.stores if self.kernel.is_of_rows(one)]
+        stores = [store for store in self.kernel.stores if self.kernel.is_of_rows(store)]
         if not stores:
             return
-        self.compute([one.node for one in stores], self.rows)
+        self.compute([store.node for store in stores], self.rows)
         if self.kernel.overwrites and self.team > 1:
             writer.barrier()  # all lanes have read
         with self.valid_rows(), writer.when(writer.less(self.member, writer.integer(1))):
-            for one in stores:
-                self.store(one, self.rows)
+            for store in stores:
+                self.store(store, self.rows)
 
 
 def _power_of_two(n: int) -> int:

@@ -266,13 +266,15 @@ class Kernel:
         levels: list[bool] = []
         for node in self.body:
             if isinstance(node, Load):
-                used = [one for one, _ in node.gathers]
+                used = [gather for gather, _ in node.gathers]
                 used += [] if node.guard is None else [node.guard]
-                level = not any(node.strides[self.rows :]) and all(levels[one] for one in used)
+                level = not any(node.strides[self.rows :]) and all(
+                    levels[number] for number in used
+                )
             elif isinstance(node, Index):
                 level = node.axis < self.rows
             elif isinstance(node, Apply):
-                level = all(levels[one] for one in node.operands)
+                level = all(levels[operand] for operand in node.operands)
             else:  # a constant, or a reduction
                 level = True
             levels.append(level)

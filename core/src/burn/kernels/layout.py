@@ -39,7 +39,7 @@ def collapsed(kernel: Kernel) -> Kernel:
     (32,)
     """
     strides = [node.strides for node in kernel.body if isinstance(node, Load)]
-    strides += [one.strides for one in kernel.stores]
+    strides += [store.strides for store in kernel.stores]
     indexed = {node.axis for node in kernel.body if isinstance(node, Index)}
     kept: list[int] = []
     space: list[int] = []
@@ -76,7 +76,7 @@ def collapsed(kernel: Kernel) -> Kernel:
         space=tuple(space),
         rows=sum(axis < kernel.rows for axis in kept),
         body=tuple([renamed(node) for node in kernel.body]),
-        stores=tuple([Store(*one[:3], picked(one.strides)) for one in kernel.stores]),
+        stores=tuple([Store(*store[:3], picked(store.strides)) for store in kernel.stores]),
     )
 
 
@@ -94,10 +94,10 @@ def needs_wide_indices(kernel: Kernel) -> bool:
         True where a gather is, too: it says nothing of the size of its input.
     """
     extents = [kernel.row_count * kernel.column_count]
-    for one in (*kernel.body, *kernel.stores):
-        if isinstance(one, Load) and one.gathers:
+    for reduce in (*kernel.body, *kernel.stores):
+        if isinstance(reduce, Load) and reduce.gathers:
             return True
-        if isinstance(one, Load | Store):
-            steps = zip(one.strides, kernel.space, strict=True)
-            extents.append(one.offset + sum(abs(stride) * length for stride, length in steps))
+        if isinstance(reduce, Load | Store):
+            steps = zip(reduce.strides, kernel.space, strict=True)
+            extents.append(reduce.offset + sum(abs(stride) * length for stride, length in steps))
     return max(extents) >= _NARROW_LIMIT

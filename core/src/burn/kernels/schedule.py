@@ -67,8 +67,8 @@ class Schedule(Generic[W]):
         writer, values = self.writer, self.values
         if isinstance(node, Load):
             index = self.position(node.offset, node.strides, indices)
-            for one, stride in node.gathers:
-                gathered = writer.index_of(values[one], self.kernel.body[one].dtype)
+            for gather, stride in node.gathers:
+                gathered = writer.index_of(values[gather], self.kernel.body[gather].dtype)
                 index = writer.add(index, writer.multiply(gathered, writer.integer(stride)))
             guard = None if node.guard is None else values[node.guard]
             return writer.load(node.input, index, node.dtype, guard)
@@ -79,7 +79,7 @@ class Schedule(Generic[W]):
         if isinstance(node, Scalar):
             return writer.scalar(node.number, node.dtype)
         if isinstance(node, Apply):
-            operands = tuple([values[one] for one in node.operands])
+            operands = tuple([values[operand] for operand in node.operands])
             of = self.kernel.body[node.operands[-1]].dtype
             return writer.apply(node.function, operands, node.dtype, of)
         raise TypeError(f"{node} is computed by a loop")
@@ -113,7 +113,7 @@ class Schedule(Generic[W]):
         kernel, node = self.kernel, self.reduction(number)
         fused = getattr(self.writer, "multiply_add", None)
         if fused is not None and node.operand in kernel.terms and not kernel.relaxed:
-            factors = [self.values[one] for one in operands_of(kernel.body[node.operand])]
+            factors = [self.values[operand] for operand in operands_of(kernel.body[node.operand])]
             found = fused(*factors, total, node.dtype)
             if found is not None:
                 return found
@@ -139,7 +139,7 @@ def operands_of(node: Node) -> tuple[int, ...]:
     if isinstance(node, Reduce):
         return (node.operand,)
     if isinstance(node, Load):
-        gathers = tuple([one for one, _ in node.gathers])
+        gathers = tuple([gather for gather, _ in node.gathers])
         return gathers if node.guard is None else (*gathers, node.guard)
     return ()
 
@@ -157,16 +157,16 @@ def loops_of(kernel: Kernel) -> list[Loop]:
     phases: list[int] = []
     found: dict[int, list[int]] = {}
     for number, node in enumerate(body):
-        phase = max([phases[one] for one in operands_of(node)], default=0)
+        phase = max([phases[operand] for operand in operands_of(node)], default=0)
         if isinstance(node, Reduce):
             found.setdefault(phase, []).append(number)
             phase += 1
         phases.append(phase)
     loops = [
-        Loop(tuple(numbers), tuple([operands_of(body[one])[0] for one in numbers]))
+        Loop(tuple(numbers), tuple([operands_of(body[number])[0] for number in numbers]))
         for _, numbers in sorted(found.items())
     ]
-    stored = [one.node for one in kernel.stores if not kernel.is_of_rows(one)]
+    stored = [store.node for store in kernel.stores if not kernel.is_of_rows(store)]
     return [*loops, Loop((), tuple(stored))] if stored else loops
 
 

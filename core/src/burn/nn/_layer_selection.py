@@ -60,10 +60,10 @@ def selected_layers(model: Module, only: Only, operation: str) -> list[tuple[str
         If `only` is something else.
     """
     layers: list[tuple[str, Module]] = [
-        (path, one) for path, one in modules_of(model) if isinstance(one, _LAYERS)
+        (path, module) for path, module in modules_of(model) if isinstance(module, _LAYERS)
     ]
     if not layers:
-        names = ", ".join(one.__name__ for one in _LAYERS)
+        names = ", ".join(item.__name__ for item in _LAYERS)
         raise ArgumentError(
             f"{type(model).__name__} has no layer whose weights can be quantized",
             hint=f"Those of {names} can; another tensor by Tensor.quantize_dynamic",
@@ -72,13 +72,13 @@ def selected_layers(model: Module, only: Only, operation: str) -> list[tuple[str
     if only is None:
         return layers
     found: set[int] = set()
-    for one in only if isinstance(only, (tuple, list)) else (only,):
-        fitting = _fitting(model, layers, one, operation)
+    for item in only if isinstance(only, (tuple, list)) else (only,):
+        fitting = _fitting(model, layers, item, operation)
         if not fitting:
             paths = [path or "(the model itself)" for path, _ in layers]
             more = f", ... {len(paths) - _SHOWN} more" if len(paths) > _SHOWN else ""
             raise ArgumentError(
-                f"no layer with weights to quantize fits {_shown(one)}",
+                f"no layer with weights to quantize fits {_shown(item)}",
                 hint=f"There are {', '.join(paths[:_SHOWN])}{more}",
                 operation=operation,
             )

@@ -120,9 +120,9 @@ before_compilation.append(begin_generation)  # so that each module is prepared, 
 def may_bring_parameters(module: Module, name: str, value: Any) -> bool:
     """Whether an attribute may hold modules, or tensors that are to be leaves and are not."""
     return (isinstance(value, Tensor) or is_module(value) or is_container(value)) and any(
-        not isinstance(one, Slot)
-        or (one.is_parameter and bool(one.tensor.device.layers) and not one.tensor.is_tracked)
-        for one in found_in(value, module, name)
+        not isinstance(slot, Slot)
+        or (slot.is_parameter and bool(slot.tensor.device.layers) and not slot.tensor.is_tracked)
+        for slot in found_in(value, module, name)
     )
 
 

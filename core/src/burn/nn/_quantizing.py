@@ -84,10 +84,10 @@ def quantize_model(
     batches: Iterable[Any] | None,
 ) -> QuantizationReport:
     """What `Module.quantize` does."""
-    for name, one in (("scheme", scheme), ("activations", activations)):
-        if one is not None and not isinstance(one, QuantScheme):
+    for name, quant_scheme in (("scheme", scheme), ("activations", activations)):
+        if quant_scheme is not None and not isinstance(quant_scheme, QuantScheme):
             raise OperandTypeError(
-                f"{name} is an object of type {type(one).__name__}",
+                f"{name} is an object of type {type(quant_scheme).__name__}",
                 hint="Pass a burn.quantization.QuantScheme",
                 operation=_OPERATION,
             )
@@ -98,7 +98,7 @@ def quantize_model(
     _check_that_some_fit(plans)
     before = bytes_in(model)
     if batches is not None:
-        _calibrate(model, [one for one in plans if one.activations is not None], batches)
+        _calibrate(model, [plan for plan in plans if plan.activations is not None], batches)
     once: dict[int, _Plan] = {}
     for plan in plans:
         once.setdefault(id(plan.layer.weight), plan)
@@ -118,9 +118,9 @@ def quantize_model(
 
 
 def _check_that_some_fit(plans: list[_Plan]) -> None:
-    if any(one.scheme or one.activations for one in plans):
+    if any(plan.scheme or plan.activations for plan in plans):
         return
-    if all(isinstance(one.layer.weight.dtype, QDType) for one in plans):
+    if all(isinstance(plan.layer.weight.dtype, QDType) for plan in plans):
         raise ArgumentError(
             "the weights are quantized already",
             hint="Give them float values first: layer.weight.assign(layer.weight.dequantize())",
@@ -271,7 +271,7 @@ def _fixed_scales(plan: _Plan, observer: _RangeObserver, *, is_empty: bool) -> T
             hint="Leave examples with NaN or infinities out of batches",
             operation=_OPERATION,
         )
-    ends = [one.astype(float32).reshape(1) for one in (low, high)]
+    ends = [tensor.astype(float32).reshape(1) for tensor in (low, high)]
     parameters = compute_q_params(plan.activations, CalibrationRange(*ends))
     return parameters.scales.detach().inner().to_device(plan.layer.weight.device)
 
@@ -280,23 +280,23 @@ def _fixed_scales(plan: _Plan, observer: _RangeObserver, *, is_empty: bool) -> T
 def _observed(layers: list[Any]) -> Iterator[list[_RangeObserver]]:
     """Let observers stand at the inputs of layers."""
     before = [quantization_of(layer) for layer in layers]
-    observers = [_RangeObserver(one) for one in before]
+    observers = [_RangeObserver(item) for item in before]
     try:
         for layer, observer in zip(layers, observers, strict=True):
             layer.quantization = observer
         yield observers
     finally:
-        for layer, one in zip(layers, before, strict=True):
-            if one is None:
+        for layer, item in zip(layers, before, strict=True):
+            if item is None:
                 del layer.quantization
             else:
-                layer.quantization = one
+                layer.quantization = item
 
 
 @contextmanager
 def _inferring(model: Module) -> Iterator[None]:
     """Let a model infer, without gradients, and then do what it did before."""
-    modes = [(own_state(one), own_state(one).is_eval) for one in model.modules()]
+    modes = [(own_state(module), own_state(module).is_eval) for module in model.modules()]
     model.eval()
     try:
         with no_grad():

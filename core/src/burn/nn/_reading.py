@@ -39,26 +39,26 @@ def _described(value: Any, above: set[int]) -> str:
         return f"{type(value).__name__}(...)" if is_module(value) else "[...]"
     above = above | {id(value)}
     if isinstance(value, dict):
-        parts = [f"{key!r}: {_described(one, above)}" for key, one in value.items()]
+        parts = [f"{key!r}: {_described(part, above)}" for key, part in value.items()]
         return _joined("{", parts, "}", ["" for _ in parts])
     if is_container(value):
-        parts = [_described(one, above) for one in value]
+        parts = [_described(part, above) for part in value]
         start, end = ("[", "]") if isinstance(value, list) else ("(", ")")
-        return _joined(start, parts, end, [_note(one) for one in value])
+        return _joined(start, parts, end, [_note(part) for part in value])
     arguments, shown = _arguments(value)
     children = {
-        name: one
-        for name, one in vars(value).items()
-        if name != STATE and name not in shown and (is_module(one) or _has_modules(one))
+        name: item
+        for name, item in vars(value).items()
+        if name != STATE and name not in shown and (is_module(item) or _has_modules(item))
     }
     items: dict[str, Any] = children
     sequence = getattr(value, "_sequence", None)
     if sequence is not None:  # its modules are its arguments
-        parts = [*arguments, *[_described(one, above) for one in sequence]]
-        notes = ["" for _ in arguments] + [_note(one) for one in sequence]
+        parts = [*arguments, *[_described(part, above) for part in sequence]]
+        notes = ["" for _ in arguments] + [_note(part) for part in sequence]
     else:
-        parts = [*arguments, *[f"{name}={_described(one, above)}" for name, one in items.items()]]
-        notes = ["" for _ in arguments] + [_note(one) for one in items.values()]
+        parts = [*arguments, *[f"{name}={_described(item, above)}" for name, item in items.items()]]
+        notes = ["" for _ in arguments] + [_note(item) for item in items.values()]
     return _joined(f"{type(value).__name__}(", parts, ")", notes)
 
 
@@ -78,7 +78,7 @@ def _note(value: Any) -> str:
     if not is_module(value):
         return ""
     own = [slot for slot in slots_of(value) if slot.owner is value]
-    codes = [one.tensor.dtype.name.partition("(")[0] for one in own if one.is_quantized]
+    codes = [slot.tensor.dtype.name.partition("(")[0] for slot in own if slot.is_quantized]
     notes = [", ".join(dict.fromkeys(codes))] if codes else []
     parameters = [slot for slot in own if slot.is_parameter]
     if parameters and all(slot.is_frozen for slot in parameters):
@@ -124,4 +124,4 @@ def _has_modules(value: Any, above: frozenset[int] = frozenset()) -> bool:
         return False
     above |= {id(value)}
     items = value.values() if isinstance(value, dict) else value
-    return any(is_module(one) or _has_modules(one, above) for one in items)
+    return any(is_module(item) or _has_modules(item, above) for item in items)

@@ -95,7 +95,7 @@ def slots_of(module: Module) -> list[Slot]:
 
 def modules_of(module: Module) -> list[tuple[str, Module]]:
     """Every module of a tree with its path, the root first, each once."""
-    return [one for one in walk(module) if not isinstance(one, Slot)]
+    return [node for node in walk(module) if not isinstance(node, Slot)]
 
 
 def walk(module: Module) -> list[Found]:
@@ -144,10 +144,12 @@ def watched_in(module: Module) -> tuple[Watched, ...]:
         if not is_container(value) or id(value) in found:
             continue
         items = list(value.items() if isinstance(value, dict) else enumerate(value))
-        tensors = [(key, one) for key, one in items if isinstance(one, Tensor)]
+        tensors = [(key, item) for key, item in items if isinstance(item, Tensor)]
         found[id(value)] = Watched(value, len(value), tensors)
-        waiting += [one for _, one in items]
-    return tuple([one for one in found.values() if not isinstance(one.container, tuple)])
+        waiting += [item for _, item in items]
+    return tuple(
+        [watched for watched in found.values() if not isinstance(watched.container, tuple)]
+    )
 
 
 def has_changed(watched: tuple[Watched, ...]) -> bool:
@@ -155,8 +157,8 @@ def has_changed(watched: tuple[Watched, ...]) -> bool:
     for container, length, tensors in watched:
         if len(container) != length:
             return True
-        for key, one in tensors:
-            if container[key] is not one:
+        for key, tensor in tensors:
+            if container[key] is not tensor:
                 return True
     return False
 
@@ -191,9 +193,9 @@ def _visit(
     elif is_container(value) and id(value) not in seen:
         seen.add(id(value))
         items = value.items() if isinstance(value, dict) else enumerate(value)
-        for key, one in items:
-            if one.__class__ not in PLAIN:
-                _visit(one, owner, prefix, attribute, f"{local}.{key}", seen, found)
+        for key, item in items:
+            if item.__class__ not in PLAIN:
+                _visit(item, owner, prefix, attribute, f"{local}.{key}", seen, found)
 
 
 PLAIN: Final = frozenset({bool, int, float, str, type(None)})

@@ -36,12 +36,12 @@ class Skeleton:
         self.module = module
         found: dict[int, tuple[str, Tensor]] = {}
         modes = []
-        for one in walk(module):
-            if not isinstance(one, Slot):
-                state = one[1]._module_state
+        for node in walk(module):
+            if not isinstance(node, Slot):
+                state = node[1]._module_state
                 modes.append((state.is_eval, state.precision))
-            elif one.is_parameter and not one.is_frozen:
-                found.setdefault(id(one.tensor), (one.path, one.tensor))
+            elif node.is_parameter and not node.is_frozen:
+                found.setdefault(id(node.tensor), (node.path, node.tensor))
         self.paths = tuple([path for path, _ in found.values()])
         self.tensors: tuple[Any, ...] = tuple([tensor for _, tensor in found.values()])
         self.modes = tuple(modes)
@@ -94,9 +94,9 @@ def unflatten(skeleton: Skeleton, leaves: Sequence[Any]) -> Module:
     copy = copy_with(skeleton.module, values, copies)
     tracks = _tracks(leaves)
     if tracks is not None:
-        for one in copies.values():
-            if is_module(one):
-                one._module_state.tracks, one._module_state.inherits = tracks, False
+        for copy_ in copies.values():
+            if is_module(copy_):
+                copy_._module_state.tracks, copy_._module_state.inherits = tracks, False
     return copy
 
 
@@ -121,17 +121,17 @@ def _add_constants(value: Any, prefix: str, seen: set[int], found: dict[str, Any
         items = (vars(value) if is_module(value) else value).items()
     else:
         items = enumerate(value)
-    for key, one in items:
+    for key, item in items:
         path = f"{prefix}{key}"
-        if one.__class__ in PLAIN:
-            found[path] = one
-        elif id(one) in seen or key == STATE:
+        if item.__class__ in PLAIN:
+            found[path] = item
+        elif id(item) in seen or key == STATE:
             continue
-        elif is_module(one) or is_container(one):
-            found[path] = type(one), 0 if is_module(one) else len(one)
-            _add_constants(one, f"{path}.", seen, found)
+        elif is_module(item) or is_container(item):
+            found[path] = type(item), 0 if is_module(item) else len(item)
+            _add_constants(item, f"{path}.", seen, found)
         else:
-            found[path] = one
+            found[path] = item
 
 
 def copy_with(
@@ -163,22 +163,22 @@ def _copied(value: Any, memo: dict[int, Any], *, is_cast: bool) -> Any:
     if is_module(value):
         copy = memo[id(value)] = object.__new__(type(value))
         members = vars(copy)
-        for name, one in vars(value).items():
+        for name, item in vars(value).items():
             if name == STATE:
                 continue
             # A call adds to lists of other things, and the module keeps what it adds.
-            is_shared = is_cast and not found_in(one, value, name)
-            members[name] = one if is_shared else _copied(one, memo, is_cast=is_cast)
+            is_shared = is_cast and not found_in(item, value, name)
+            members[name] = item if is_shared else _copied(item, memo, is_cast=is_cast)
         members[STATE] = value._module_state.of_copy(value if is_cast else None)
         return copy
     if not is_container(value):
         return value
     if isinstance(value, tuple):
-        parts = [_copied(one, memo, is_cast=is_cast) for one in value]
+        parts = [_copied(part, memo, is_cast=is_cast) for part in value]
         new: Any = type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
         memo[id(value)] = new
         return new
     new = memo[id(value)] = value.copy()  # of its class, before what may refer to it
-    for key, one in value.items() if isinstance(value, dict) else enumerate(value):
-        new[key] = _copied(one, memo, is_cast=is_cast)
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+        new[key] = _copied(part, memo, is_cast=is_cast)
     return new

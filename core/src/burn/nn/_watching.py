@@ -50,7 +50,8 @@ class Watch:
     def __call__(self) -> bool:
         if self._seen == _changes[0]:
             containers = self._containers
-            return not containers or all([_ids(one) == items for one, items in containers])  # noqa: C419 — a generator takes longer
+            # A list, since a generator takes longer.
+            return not containers or all([_ids(held) == ids for held, ids in containers])  # noqa: C419
         if running_trace() is not None:
             return True
         seen = _changes[0]
@@ -60,7 +61,7 @@ class Watch:
                 found.values.pop(key, None)
                 found.left_out.add(key)
             self._before = self._expected = found
-            self._containers = [(one, _ids(one)) for one in found.containers]
+            self._containers = [(container, _ids(container)) for container in found.containers]
         elif found.different(self._expected):
             return False
         self._seen = seen
@@ -100,25 +101,25 @@ class _Snapshot:
         if is_module(value):
             state = value._module_state
             modes = (state.is_eval, state.precision, state.frozen)
-            items = [(name, one) for name, one in vars(value).items() if name != STATE]
+            items = [(name, item) for name, item in vars(value).items() if name != STATE]
             items.append((STATE, modes))
         else:
             items = list(value.items() if isinstance(value, dict) else enumerate(value))
             if not isinstance(value, tuple):
                 self.containers.append(value)
-        for key, one in items:
-            self.values[own, key] = one
-            is_plain = key == STATE or one.__class__ in PLAIN
-            if not is_plain and (is_module(one) or is_container(one)):
-                self._look(one, seen)
+        for key, item in items:
+            self.values[own, key] = item
+            is_plain = key == STATE or item.__class__ in PLAIN
+            if not is_plain and (is_module(item) or is_container(item)):
+                self._look(item, seen)
 
     def different(self, other: _Snapshot) -> list[tuple[int, Any]]:
         """The keys of values that another snapshot does not have, or has others for."""
         values, others = self.values, other.values
         found = [
             key
-            for key, one in values.items()
-            if key not in other.left_out and (key not in others or not _is_same(one, others[key]))
+            for key, value in values.items()
+            if key not in other.left_out and (key not in others or not _is_same(value, others[key]))
         ]
         return found + [key for key in others if key not in values and key not in self.left_out]
 

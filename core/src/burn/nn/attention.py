@@ -286,7 +286,7 @@ class MultiHeadAttention(Module):
             else:
                 query = reshape(query, (*shape[:-3], *groups, *shape[-2:]))
                 key, value = expand_dims(key, axis=-3), expand_dims(value, axis=-3)
-            mask, bias = (_in_groups(one, groups, shape[-2] == 1) for one in (mask, bias))
+            mask, bias = (_in_groups(tensor, groups, shape[-2] == 1) for tensor in (mask, bias))
         weights = None
         if with_weights or (self.dropout and self.is_training(query)):
             weights = _weights(query, key, mask, bias, is_causal=is_causal)
@@ -323,7 +323,7 @@ def split_attention(state: Mapping[str, Any]) -> dict[str, Any]:
     prefixes = {path.removesuffix(end) for path in state for end in packed if path.endswith(end)}
     result = {}
     for path, tensor in state.items():
-        prefix = next((one for one in prefixes if path.removeprefix(one) in _NAMES), "")
+        prefix = next((prefix for prefix in prefixes if path.removeprefix(prefix) in _NAMES), "")
         names = _NAMES.get(path.removeprefix(prefix)) if prefix in prefixes else None
         if names is None:
             result[path] = tensor
@@ -357,7 +357,7 @@ def _as_window(window: int | tuple[int, int] | None) -> tuple[int, int] | None:
             hint="Give a number of keys, or one before and one after the query",
             operation="nn.MultiHeadAttention",
         )
-    before, after = (as_integer(one, "window", "nn.MultiHeadAttention", least=0) for one in sides)
+    before, after = (as_integer(side, "window", "nn.MultiHeadAttention", least=0) for side in sides)
     return before, after
 
 
@@ -370,10 +370,10 @@ def _from_zero(layer: Linear) -> Linear:
 
 def _check_masks(mask: Tensor | None, key_padding_mask: Tensor | None) -> None:
     """Raise DTypeError if a mask is of numbers, which elsewhere are added to the scores."""
-    for name, one in (("mask", mask), ("key_padding_mask", key_padding_mask)):
-        if one is not None and not one.dtype.is_bool:
+    for name, tensor in (("mask", mask), ("key_padding_mask", key_padding_mask)):
+        if tensor is not None and not tensor.dtype.is_bool:
             raise DTypeError(
-                f"{name} is a tensor of bool, not of {one.dtype}",
+                f"{name} is a tensor of bool, not of {tensor.dtype}",
                 hint="Where it is true, a key is left out; numbers that are added to the scores "
                 "are the bias",
                 operation="nn.MultiHeadAttention",

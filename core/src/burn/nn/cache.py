@@ -171,7 +171,7 @@ class CrossAttentionCache:
 
 
 def _check_untracked(operation: str, *tensors: Tensor) -> None:
-    if any(one.is_tracked for one in tensors):
+    if any(tensor.is_tracked for tensor in tensors):
         raise AutodiffError(
             "keys and values to keep are tracked, so the graph of all steps would be kept too",
             hint="Generate inside burn.no_grad(), or move the model to a device without autodiff; "

@@ -39,14 +39,14 @@ class Sequential(Module):
     """
 
     def __init__(self, *modules: Any) -> None:
-        named = {str(index): one for index, one in enumerate(modules)}
+        named = {str(index): module for index, module in enumerate(modules)}
         if len(modules) == 1 and isinstance(modules[0], OrderedDict):
             named = dict(modules[0])
         vars(self).update({name: _checked(module, name) for name, module in named.items()})
 
     @property
     def _sequence(self) -> list[Any]:
-        return [one for name, one in vars(self).items() if name != STATE]
+        return [item for name, item in vars(self).items() if name != STATE]
 
     def forward(self, x: Any) -> Any:
         """The output of the last module, for an input of the first."""

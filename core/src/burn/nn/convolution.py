@@ -63,7 +63,7 @@ class _Convolution(Module):
                 operation=operation,
             )
         strides = stride if isinstance(stride, (tuple, list)) else (stride,)
-        if padding_mode != "zeros" and padding == "same" and any(one != 1 for one in strides):
+        if padding_mode != "zeros" and padding == "same" and any(stride != 1 for stride in strides):
             raise ArgumentError(
                 f"the padding 'same' of mode {padding_mode!r} for a stride of {stride}",
                 hint="Say how many elements are added; or use zeros, or a stride of 1",
@@ -103,11 +103,11 @@ class _Convolution(Module):
                 step * (length - 1)
                 for step, length in zip(spreads, self.weight.shape[2:], strict=True)
             ]
-            pairs = [(one // 2, one - one // 2) for one in total]
+            pairs = [(number // 2, number - number // 2) for number in total]
         else:
             padding = self.padding
             given = padding if isinstance(padding, (tuple, list)) else (padding,) * self._axis_count
-            pairs = [one if isinstance(one, (tuple, list)) else (one, one) for one in given]
+            pairs = [pair if isinstance(pair, (tuple, list)) else (pair, pair) for pair in given]
         return pad(x, ((0, 0), (0, 0), *pairs), _PAD_MODES[self.padding_mode])
 
 
@@ -441,8 +441,8 @@ class DeformConv2d(Module):
 def _kernel(size: PerAxis, axis_count: int, operation: str) -> tuple[int, ...]:
     """The length of the window along each axis."""
     lengths = size if isinstance(size, (tuple, list)) else (size,) * axis_count
-    kernel = tuple([as_integer(one, "kernel_size", operation) for one in lengths])
-    if len(kernel) != axis_count or any(one < 1 for one in kernel):
+    kernel = tuple([as_integer(length, "kernel_size", operation) for length in lengths])
+    if len(kernel) != axis_count or any(number < 1 for number in kernel):
         raise ArgumentError(
             f"kernel_size is {size!r}",
             hint=f"Give a positive number, or {axis_count}: one for each spatial axis",

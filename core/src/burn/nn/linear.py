@@ -278,7 +278,7 @@ class Unflatten(Module):
         """The elements in the same order."""
         axis = normalize_axis(x, self.axis, "nn.Unflatten")
         sizes = list(self.unflattened_size)
-        length, known = x.shape[axis], math.prod([one for one in sizes if one != -1])
+        length, known = x.shape[axis], math.prod([size for size in sizes if size != -1])
         if -1 in sizes and known:
             sizes[sizes.index(-1)] = length // known
         if math.prod(sizes) != length or min(sizes, default=0) < 0:

@@ -167,8 +167,8 @@ def add_lora(
         Linear(32, 10),  # frozen
     )
     """
-    chosen = [one for _, one in selected_layers(model, only, "nn.add_lora")]
-    layers = {id(one): one for one in chosen if isinstance(one, Linear)}
+    chosen = [selected_layer for _, selected_layer in selected_layers(model, only, "nn.add_lora")]
+    layers = {id(module): module for module in chosen if isinstance(module, Linear)}
     if not layers:
         raise ArgumentError(
             "there is no Linear among the selected layers",
@@ -176,8 +176,10 @@ def add_lora(
             operation="nn.add_lora",
         )
     model.freeze()
-    made = {key: LoRALinear(one, rank, alpha=alpha, dropout=dropout) for key, one in layers.items()}
-    adapted: _Model = _with_replaced(model, lambda one: made.get(id(one), one))
+    made = {
+        key: LoRALinear(layer, rank, alpha=alpha, dropout=dropout) for key, layer in layers.items()
+    }
+    adapted: _Model = _with_replaced(model, lambda module: made.get(id(module), module))
     return adapted
 
 
@@ -232,10 +234,10 @@ def _replaced(value: Any, replacement: Callable[[Module], Module]) -> Any:
     if isinstance(value, Module):
         return replacement(value)
     if isinstance(value, dict):
-        items = {key: _replaced(one, replacement) for key, one in value.items()}
-        return items if any(items[key] is not one for key, one in value.items()) else value
+        items = {key: _replaced(part, replacement) for key, part in value.items()}
+        return items if any(items[key] is not part for key, part in value.items()) else value
     if isinstance(value, (list, tuple)):
-        parts = [_replaced(one, replacement) for one in value]
+        parts = [_replaced(part, replacement) for part in value]
         if all(new is old for new, old in zip(parts, value, strict=True)):
             return value
         if isinstance(value, list):

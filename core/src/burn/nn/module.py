@@ -112,13 +112,13 @@ class Module:
             )
         for kind in ("buffers", "transient"):
             names = [getattr(base, kind, ()) for base in reversed(cls.__mro__)]
-            if any(isinstance(one, str) for one in names):
+            if any(isinstance(name, str) for name in names):
                 raise OperandTypeError(
                     f"{kind} of {cls.__name__} is a string",
                     hint=f'Write a tuple of names: {kind} = ("name",)',
                     operation="nn.Module",
                 )
-            setattr(cls, kind, tuple(dict.fromkeys([name for one in names for name in one])))
+            setattr(cls, kind, tuple(dict.fromkeys([name for item in names for name in item])))
         register(cls, prepared_and_flattened, unflatten)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -234,7 +234,7 @@ class Module:
     def num_parameters(self) -> int:
         """Number of elements of all parameters, frozen ones and quantized weights included."""
         slots = {id(slot.tensor): slot for slot in slots_of(self)}.values()
-        return sum([one.tensor.size for one in slots if one.is_parameter or one.is_quantized])
+        return sum([slot.tensor.size for slot in slots if slot.is_parameter or slot.is_quantized])
 
     # Training and inference.
 
@@ -451,8 +451,8 @@ class Module:
             raise DTypeError(
                 f"parameters have a float dtype, not {target}", operation="Module.astype"
             )
-        for one in self.modules():
-            one._take_dtype(target)
+        for module in self.modules():
+            module._take_dtype(target)
 
         def converted(x: Tensor) -> Tensor:
             is_plain = x.dtype.is_float and not isinstance(x.dtype, QDType)

@@ -80,7 +80,7 @@ class _ChannelNorm(Module):
         if len(x.shape) not in self._ranks or x.shape[1] != self.num_features:
             raise ShapeError(
                 f"an input of shape {x.shape} for {self.num_features} channels",
-                hint=f"The shape is {' or '.join([_LAYOUTS[one] for one in self._ranks])}",
+                hint=f"The shape is {' or '.join([_LAYOUTS[rank] for rank in self._ranks])}",
                 operation=self._operation,
             )
 

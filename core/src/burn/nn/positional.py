@@ -106,7 +106,7 @@ class RotaryEncoding(Module):
                 operation="nn.RotaryEncoding",
             )
         tables = self._tables.of(x, self._make)
-        cosine, sine = (_rows(one, x, offset, positions, has_heads=True) for one in tables)
+        cosine, sine = (_rows(table, x, offset, positions, has_heads=True) for table in tables)
         return F.rotary_embedding(x, cosine, sine, interleaved=self.interleaved)
 
     def _make(self) -> tuple[np.ndarray[Any, Any], ...]:
@@ -181,7 +181,7 @@ class _Tables:
         found = self._found.get((device, dtype))
         if found is None:
             with outside_of_traces():  # they outlive a trace
-                found = tuple([asarray(one, dtype=dtype, device=device) for one in make()])
+                found = tuple([asarray(array, dtype=dtype, device=device) for array in make()])
             self._found[device, dtype] = found
         return found
 

@@ -72,7 +72,7 @@ class Precision:
 
     def __repr__(self) -> str:
         parts = [
-            f"{name}={None if one is None else one.name!r}" for name, one in vars(self).items()
+            f"{name}={None if item is None else item.name!r}" for name, item in vars(self).items()
         ]
         return f"Precision({', '.join(parts)})"
 
@@ -93,8 +93,8 @@ class Precision:
             Of the call.
         """
         others = _with_own_precision(module)
-        apart = {id(inner) for one in others for inner in one.modules()}
-        copies: dict[int, Any] = {id(one): one for one in others}
+        apart = {id(inner) for other in others for inner in other.modules()}
+        copies: dict[int, Any] = {id(other): other for other in others}
         tensors = {
             id(slot.tensor): slot.tensor
             for slot in slots_of(module)
@@ -102,17 +102,17 @@ class Precision:
         }
         values = {key: _as(tensor, self.compute) for key, tensor in tensors.items()}
         copy = copy_with(module, values, copies, is_cast=True)
-        found = [(one, copies.get(id(one), one)) for one in module.modules()]
-        copied = [(original, one) for original, one in found if original is not one]
-        for _, one in copied:
-            one._take_dtype(self.compute)
-        before = [dict(vars(one)) for _, one in copied]
+        found = [(module, copies.get(id(module), module)) for module in module.modules()]
+        copied = [(original, item) for original, item in found if original is not item]
+        for _, item in copied:
+            item._take_dtype(self.compute)
+        before = [dict(vars(item)) for _, item in copied]
         args, keywords = _cast((args, keywords), self.compute)
         try:
             result = call_forward(copy, args, keywords)
         finally:
-            for (original, one), old in zip(copied, before, strict=True):
-                _take_over(original, one, old)
+            for (original, item), old in zip(copied, before, strict=True):
+                _take_over(original, item, old)
         return result if self.output is None else _cast(result, self.output)
 
 
@@ -126,7 +126,7 @@ def _take_over(original: Module, copy: Module, before: dict[str, Any]) -> None:
 def _with_own_precision(module: Module) -> list[Module]:
     """The modules below one that have a precision of their own: they convert for themselves."""
     below = module.modules()[1:]
-    return [one for one in below if one._module_state.precision is not None]
+    return [module for module in below if module._module_state.precision is not None]
 
 
 def _float(dtype: DTypeLike, name: str) -> DType:

@@ -80,7 +80,9 @@ class Summary:
             label = "  " * row.depth + (f"{name}: " if name else "") + row.module
             if len(label) > _WIDEST:
                 label = label[: _WIDEST - 3] + "..."
-            numbers = [f"{one:,}" for one in (row.parameters, row.calls, row.flops, row.bytes)]
+            numbers = [
+                f"{number:,}" for number in (row.parameters, row.calls, row.flops, row.bytes)
+            ]
             table.append((label, ", ".join(row.outputs), *numbers))
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         return "\n".join(
@@ -121,15 +123,15 @@ def summarize(module: Module, inputs: tuple[Any, ...]) -> Summary:
     costs = program.cost().operations
     rows: list[ModuleSummary] = []
     paths = [path for path, _ in modules_of(module)]
-    for path, one in modules_of(module):
-        own = [costs[start:end] for start, end in spans.get(id(one), ())]
+    for path, item in modules_of(module):
+        own = [costs[start:end] for start, end in spans.get(id(item), ())]
         rows.append(
             ModuleSummary(
                 path,
                 sum(not above or path.startswith(f"{above}.") for above in paths) - (not path),
-                described_on_a_line(one),
-                outputs.get(id(one), ()),
-                one.num_parameters,
+                described_on_a_line(item),
+                outputs.get(id(item), ()),
+                item.num_parameters,
                 len(own),
                 sum(operation.flops for span in own for operation in span),
                 sum(operation.bytes for span in own for operation in span),

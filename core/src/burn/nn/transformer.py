@@ -313,9 +313,9 @@ class TransformerEncoder(Module):
         is_causal: bool = False,
     ) -> Tensor:
         """Features of shape (..., T, embed_dim); masks as in `MultiHeadAttention.forward`."""
-        for layer, one in zip(self.layers, _caches(cache, self.layers), strict=True):
+        for layer, item in zip(self.layers, _caches(cache, self.layers), strict=True):
             x = layer(
-                x, mask=mask, key_padding_mask=key_padding_mask, cache=one, is_causal=is_causal
+                x, mask=mask, key_padding_mask=key_padding_mask, cache=item, is_causal=is_causal
             )
         return x if self.norm is None else self.norm(x)
 
@@ -380,7 +380,7 @@ class TransformerDecoder(Module):
         With a cache `x` has the new positions only, and the keys and values of the memory are those
         of the first call.
         """
-        for layer, one in zip(self.layers, _caches(cache, self.layers), strict=True):
+        for layer, item in zip(self.layers, _caches(cache, self.layers), strict=True):
             x = layer(
                 x,
                 memory,
@@ -388,7 +388,7 @@ class TransformerDecoder(Module):
                 key_padding_mask=key_padding_mask,
                 memory_mask=memory_mask,
                 memory_key_padding_mask=memory_key_padding_mask,
-                cache=one,
+                cache=item,
                 is_causal=is_causal,
             )
         return x if self.norm is None else self.norm(x)

@@ -95,7 +95,7 @@ class ConvGeometry:
     @functools.cached_property
     def output_padding(self) -> Shape:
         """Length of the part of each padded axis after the last window."""
-        return tuple([one.length + one.before + one.after - one.reach for one in self.axes])
+        return tuple([axis.length + axis.before + axis.after - axis.reach for axis in self.axes])
 
     @functools.cached_property
     def terms(self) -> int:

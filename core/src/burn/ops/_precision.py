@@ -70,7 +70,7 @@ def in_float32(decomposition: Callable[..., Any]) -> Callable[..., Any]:
         wide = [_widened(ops, operand, dtype) for operand in operands]
         result = decomposition(ops, *wide, **attributes)
         if isinstance(result, tuple):
-            return tuple([ops.cast(one, dtype=dtype) for one in result])
+            return tuple([ops.cast(item, dtype=dtype) for item in result])
         return ops.cast(result, dtype=dtype)
 
     return call

@@ -280,7 +280,7 @@ def pack(ops: OpTable, codes: Primitive, scheme: QuantScheme) -> Primitive:
     axis = len(codes.shape) + scheme.store.axis
     length = codes.shape[axis] // count
     mask = (1 << scheme.value.bits) - 1
-    whole = [(0, one, 1) for one in codes.shape]
+    whole = [(0, item, 1) for item in codes.shape]
     words = None
     for position in range(count):
         whole[axis] = (position if length else 0, length, count)

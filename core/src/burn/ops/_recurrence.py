@@ -167,7 +167,9 @@ def bias_gradient(ops: OpTable, gradient: Primitive) -> Primitive:
 
 def needed(gradients: tuple[Any, ...], needs: Sequence[bool]) -> tuple[Any, ...]:
     """The gradients that are required, and None for the others."""
-    return tuple([one if need else None for one, need in zip(gradients, needs, strict=True)])
+    return tuple(
+        [gradient if need else None for gradient, need in zip(gradients, needs, strict=True)]
+    )
 
 
 def recurrent_flops(x: Meta, weight_ih: Meta, weight_hh: Meta, inputs: int, hidden: int) -> int:

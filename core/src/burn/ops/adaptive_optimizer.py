@@ -177,7 +177,7 @@ def _rmsprop_step(
         direction = velocity
     parameter = ops.subtract(parameter, ops.multiply(direction, learning_rate))
     states = [second_moment, velocity, first_moment]
-    return parameter, *[one for one in states if one is not None]
+    return parameter, *[state for state in states if state is not None]
 
 
 rmsprop_step.batching(leading_axes)

@@ -176,7 +176,7 @@ def adaptive_avg_pool_grad(g: FloatOperand, *, input_size: Sizes) -> Meta:
 def _(ops: OpTable, g: Primitive, *, input_size: Sizes) -> Primitive:
     lead = len(unpooled_shape(tuple(g.shape), input_size)) - len(input_size)
     maps, counts = _adaptive(input_size, tuple(g.shape)[lead:])
-    return _summed(ops, _divided(ops, g, counts), [one.transposed for one in maps])
+    return _summed(ops, _divided(ops, g, counts), [axis_map.transposed for axis_map in maps])
 
 
 @adaptive_avg_pool_grad.gradient()

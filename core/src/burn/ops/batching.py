@@ -136,7 +136,9 @@ def merging(*, outputs: tuple[int, ...] = (0,), **axes: int) -> BatchingRule:
         if not batch.op.returns_tuple:
             return split(ops, batch, result, outputs[0])
         each = outputs * len(result) if len(outputs) == 1 else outputs
-        return tuple([split(ops, batch, one, axis) for one, axis in zip(result, each, strict=True)])
+        return tuple(
+            [split(ops, batch, item, axis) for item, axis in zip(result, each, strict=True)]
+        )
 
     return rule
 
@@ -145,8 +147,8 @@ def first_of(*rules: BatchingRule) -> BatchingRule:
     """The first of several rules that covers a call."""
 
     def rule(ops: OpTable, batch: BatchedCall, *operands: Primitive, **attributes: Any) -> Any:
-        for one in rules:
-            result = one(ops, batch, *operands, **attributes)
+        for function in rules:
+            result = function(ops, batch, *operands, **attributes)
             if result is not NotImplemented:
                 return result
         return NotImplemented
@@ -167,7 +169,7 @@ def expanded(ops: OpTable, batch: BatchedCall, operand: Primitive, flag: Any) ->
     """An operand with the batch axis: an unbatched tensor is repeated along it, without a copy."""
     if isinstance(operand, list):
         pairs = zip(operand, flag, strict=True)
-        return [expanded(ops, batch, one, is_batched) for one, is_batched in pairs]
+        return [expanded(ops, batch, pair, is_batched) for pair, is_batched in pairs]
     if flag or operand is None or is_scalar(operand):
         return operand
     return ops.expand(operand, shape=(batch.size, *operand.shape))

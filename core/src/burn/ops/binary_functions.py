@@ -22,10 +22,10 @@ from burn.ops.table import OpTable
 
 def _tensors(ops: OpTable, *operands: Primitive) -> list[Primitive]:
     """The operands, numbers among them as tensors without axes."""
-    dtype = ops.dtype(next(one for one in operands if not is_scalar(one)))
+    dtype = ops.dtype(next(operand for operand in operands if not is_scalar(operand)))
     return [
-        ops.full(shape=(), fill_value=one, dtype=dtype) if is_scalar(one) else one
-        for one in operands
+        ops.full(shape=(), fill_value=operand, dtype=dtype) if is_scalar(operand) else operand
+        for operand in operands
     ]
 
 

@@ -47,7 +47,7 @@ def _(extent: Shape, block: Shape, /, *, is_ordered: bool, **attributes: Any) ->
     target: Shape = attributes["shape"]
     lead = len(target) - len(extent)
     lengths = (1,) * lead + tuple(
-        [1 if length == 1 else one for length, one in zip(extent, block, strict=True)]
+        [1 if length == 1 else number for length, number in zip(extent, block, strict=True)]
     )
     return lengths, {"shape": _counts(target, lengths)}
 
@@ -55,16 +55,16 @@ def _(extent: Shape, block: Shape, /, *, is_ordered: bool, **attributes: Any) ->
 @slice.block_map
 def _(extent: Shape, block: Shape, /, *, is_ordered: bool, slices: Slices) -> Blocks:
     lengths, parts = [], []
-    for (start, length, step), whole, one in zip(slices, extent, block, strict=True):
-        if one == 1:
+    for (start, length, step), whole, number in zip(slices, extent, block, strict=True):
+        if number == 1:
             lengths.append(1)
             parts.append((start, length, step))
-        elif one == whole and not is_ordered:  # one block, of which some elements remain
+        elif number == whole and not is_ordered:  # one block, of which some elements remain
             lengths.append(max(length, 1))
             parts.append((0, min(length, 1), 1))
-        elif step == 1 and not start % one and not length % one:
-            lengths.append(one)
-            parts.append((start // one, length // one, 1))
+        elif step == 1 and not start % number and not length % number:
+            lengths.append(number)
+            parts.append((start // number, length // number, 1))
         else:
             return None
     return tuple(lengths), {"slices": tuple(parts)}
@@ -103,7 +103,7 @@ def _kept_axes(shape: Shape, block: Shape, target: Shape) -> Shape | None:
     last = 0
     while last < min(len(shape), len(target)) and shape[-1 - last] == target[-1 - last]:
         last += 1
-    if any(one != 1 for one in block[: len(block) - last]):
+    if any(length != 1 for length in block[: len(block) - last]):
         return None
     return (1,) * (len(target) - last) + tuple(block[len(block) - last :])
 
@@ -113,7 +113,7 @@ def _runs(shape: Shape, block: Shape, target: Shape) -> Shape | None:
     inner = len(block)
     while inner and block[inner - 1] == shape[inner - 1]:  # whole axes
         inner -= 1
-    if any(one != 1 for one in block[: max(inner - 1, 0)]):
+    if any(length != 1 for length in block[: max(inner - 1, 0)]):
         return None
     run = math.prod(block)
     lengths = [1] * len(target)
@@ -131,4 +131,4 @@ def _runs(shape: Shape, block: Shape, target: Shape) -> Shape | None:
 
 
 def _counts(shape: Shape, block: Shape) -> Shape:
-    return tuple([length // one for length, one in zip(shape, block, strict=True)])
+    return tuple([length // number for length, number in zip(shape, block, strict=True)])

@@ -33,22 +33,22 @@ _GRADIENTS, _BATCHES = "burn.transforms._graph_gradients", "burn.transforms._gra
 
 def _metas(tensors: Sequence[Any]) -> list[Meta]:
     """Shape and dtype of tensors of a program."""
-    return [Meta(tuple(one.shape), one.dtype) for one in tensors]
+    return [Meta(tuple(tensor.shape), tensor.dtype) for tensor in tensors]
 
 
 def _check_same(found: Sequence[Meta], expected: Sequence[Meta], what: str, rule: str) -> None:
     """Raise unless tensors are those that a rule says."""
     if len(found) != len(expected):
         raise OperandTypeError(f"{what} are {len(found)} tensors, but {rule} {len(expected)}")
-    for index, (one, other) in enumerate(zip(found, expected, strict=True)):
-        if one != other:
-            kind = DTypeError if one.shape == other.shape else ShapeError
-            raise kind(f"{what}: number {index} is {one}, but {rule} {other}")
+    for index, (meta, other) in enumerate(zip(found, expected, strict=True)):
+        if meta != other:
+            kind = DTypeError if meta.shape == other.shape else ShapeError
+            raise kind(f"{what}: number {index} is {meta}, but {rule} {other}")
 
 
 def _outputs(graph: Any, operands: Sequence[Meta], name: str) -> list[Meta]:
     """Outputs of a program that gets some operands."""
-    if any(not hasattr(one, "shape") for one in graph.inputs):
+    if any(not hasattr(source, "shape") for source in graph.inputs):
         raise OperandTypeError(f"{name} takes runtime numbers", hint="It takes tensors alone")
     _check_same(_metas(graph.inputs), operands, f"the inputs of {name}", "it gets")
     if not graph.outputs:
@@ -61,7 +61,7 @@ def _check(ops: OpTable, definition: Op, *operands: Any, **attributes: Any) -> N
 
     def meta(operand: Any) -> Any:
         if isinstance(operand, list):
-            return [meta(one) for one in operand]
+            return [meta(part) for part in operand]
         return Meta(tuple(operand.shape), ops.dtype(operand))
 
     definition.rule(*map(meta, operands), **attributes)
@@ -79,7 +79,7 @@ def _chosen(
 ) -> tuple[Primitive, ...]:
     """For each example the tensors that its predicate says."""
     return tuple(
-        [ops.where(predicate, one, other) for one, other in zip(first, second, strict=True)]
+        [ops.where(predicate, item, other) for item, other in zip(first, second, strict=True)]
     )
 
 
@@ -139,7 +139,7 @@ def _(
     _check(
         ops, cond, predicate, operands, true_function=true_function, false_function=false_function
     )
-    runs = [one.prepared(ops).run for one in (true_function, false_function)]
+    runs = [item.prepared(ops).run for item in (true_function, false_function)]
     if not ops.is_recorded:
         truths = _truths(ops, predicate)
         if truths.all() or not truths.any():
@@ -257,10 +257,10 @@ def scan(
     if length < 0:
         raise ArgumentError(f"the length is {length}", hint="It is 0 or more")
     elements = []
-    for index, one in enumerate(xs):
-        if not one.shape or one.shape[0] != length:
-            raise ShapeError(f"number {index} of xs is {one}, and the length is {length}")
-        elements.append(Meta(one.shape[1:], one.dtype))
+    for index, meta in enumerate(xs):
+        if not meta.shape or meta.shape[0] != length:
+            raise ShapeError(f"number {index} of xs is {meta}, and the length is {length}")
+        elements.append(Meta(meta.shape[1:], meta.dtype))
     outputs = _outputs(body, [*carry, *elements, *captured], "body")
     count = len(carry)
     _check_same(outputs[:count], carry, "the first outputs of body", "the carry has")
@@ -307,14 +307,14 @@ def _(
         return (
             *carry,
             *[
-                ops.full(shape=(0, *one.shape), fill_value=0, dtype=one.dtype)
-                for one in body.outputs[count:]
+                ops.full(shape=(0, *output.shape), fill_value=0, dtype=output.dtype)
+                for output in body.outputs[count:]
             ],
         )
     stacked = []
     for column in zip(*rows, strict=True):
         shape = (1, *column[0].shape)
-        stacked.append(ops.concat([ops.reshape(one, shape=shape) for one in column], axis=0))
+        stacked.append(ops.concat([ops.reshape(item, shape=shape) for item in column], axis=0))
     return (*carry, *stacked)
 
 

@@ -248,10 +248,10 @@ def flipped_padding(axes: Sequence[Windows]) -> Pairs:
     return tuple(
         [
             (
-                one.span - 1 - one.before,
-                one.length - 1 + one.before - (one.count - 1) * one.stride,
+                axis.span - 1 - axis.before,
+                axis.length - 1 + axis.before - (axis.count - 1) * axis.stride,
             )
-            for one in axes
+            for axis in axes
         ]
     )
 
@@ -264,13 +264,13 @@ def _interleaved_with_zeros(
     targets = [(0, batch, 1), (0, channels, 1)]
     kept = list(targets)
     shape = [batch, channels]
-    for one, (before, after) in zip(axes, ends, strict=True):
-        length = before + (one.count - 1) * one.stride + 1 + after
-        first = -(min(before, 0) // one.stride)
-        start = before + first * one.stride
-        count = max(0, min(one.count - first, (length - 1 - start) // one.stride + 1))
+    for axis, (before, after) in zip(axes, ends, strict=True):
+        length = before + (axis.count - 1) * axis.stride + 1 + after
+        first = -(min(before, 0) // axis.stride)
+        start = before + first * axis.stride
+        count = max(0, min(axis.count - first, (length - 1 - start) // axis.stride + 1))
         kept.append((first if count else 0, count, 1))
-        targets.append((start if count else 0, count, one.stride))
+        targets.append((start if count else 0, count, axis.stride))
         shape.append(length)
     zeros = ops.full(shape=tuple(shape), fill_value=0.0, dtype=ops.dtype(x))
     return ops.slice_assign(zeros, ops.slice(x, slices=tuple(kept)), slices=tuple(targets))

@@ -61,7 +61,7 @@ def _(ops: OpTable, x: Primitive, *, dtype: DType) -> tuple[Primitive, Primitive
     )
     found[1] = found[1].reshape(array.shape)
     indices, inverse, counts = [
-        ops.backend.from_data(TensorData(one.astype(dtype.numpy)), ops.device) for one in found
+        ops.backend.from_data(TensorData(item.astype(dtype.numpy)), ops.device) for item in found
     ]
     return indices, inverse, counts
 
@@ -104,7 +104,7 @@ def _(
     starts = np.flatnonzero(is_new)
     found = (order[is_new], inverse, np.diff(starts, append=count))
     indices, inverse, counts = [
-        ops.backend.from_data(TensorData(one.astype(dtype.numpy)), ops.device) for one in found
+        ops.backend.from_data(TensorData(item.astype(dtype.numpy)), ops.device) for item in found
     ]
     return indices, inverse, counts
 

@@ -198,8 +198,8 @@ def _(
             terms.append(ops.where(corner.outside, 0.0, ops.multiply(slope, factor)))
     down, across, to_mask = [functools.reduce(ops.add, terms) for terms in sums]
     moved = [
-        ops.reshape(one if shared is None else ops.multiply(one, shared), shape=plan.tap_shape)
-        for one in (down, across)
+        ops.reshape(item if shared is None else ops.multiply(item, shared), shape=plan.tap_shape)
+        for item in (down, across)
     ]
     return (
         ops.reshape(to_x, shape=plan.image_shape),

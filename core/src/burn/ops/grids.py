@@ -137,14 +137,14 @@ def _sampled(
     def interpolated(start: Primitive | None, axis: int) -> Primitive:
         """The sum over neighbours along an axis, and along those after it."""
         total = None
-        for one in neighbours[len(lengths) - 1 - axis]:
-            index = one.index if start is None else ops.add(start, one.index)
+        for neighbour in neighbours[len(lengths) - 1 - axis]:
+            index = neighbour.index if start is None else ops.add(start, neighbour.index)
             if axis == len(lengths) - 1:
                 wide = ops.expand(index, shape=(images, channels, count))
                 value = ops.gather(flat, wide, axis=2)
             else:
                 value = interpolated(ops.multiply(index, lengths[axis + 1]), axis + 1)
-            total = _added(ops, total, value, one)
+            total = _added(ops, total, value, neighbour)
         return total
 
     return ops.reshape(interpolated(None, 0), shape=shape)

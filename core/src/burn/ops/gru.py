@@ -70,7 +70,7 @@ def _(
     ops: OpTable, *operands: Any, reset_after: bool = True, reverse: bool = False
 ) -> tuple[Primitive, Primitive]:
     steps = _steps(ops, *operands, reset_after=reset_after, reverse=reverse)
-    hidden = [one.after for one in steps]
+    hidden = [step.after for step in steps]
     return stacked(ops, hidden, reverse=reverse), hidden[-1]
 
 

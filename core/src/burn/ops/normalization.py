@@ -60,7 +60,10 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     x, gamma = ctx.saved
     gradients = ops.layer_norm_grad(x, gamma, g, epsilon=ctx.attrs["epsilon"])
     return tuple(
-        [one if needed else None for one, needed in zip(gradients, ctx.needs, strict=True)]
+        [
+            gradient if needed else None
+            for gradient, needed in zip(gradients, ctx.needs, strict=True)
+        ]
     )
 
 
@@ -246,7 +249,10 @@ def _(
         to_x = part if to_x is None else ops.add(to_x, part)
     gradients = (to_x, to_gamma, to_beta)
     return tuple(
-        [one if needed else None for one, needed in zip(gradients, ctx.needs, strict=True)]
+        [
+            gradient if needed else None
+            for gradient, needed in zip(gradients, ctx.needs, strict=True)
+        ]
     )
 
 

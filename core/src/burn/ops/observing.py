@@ -150,14 +150,14 @@ def start(observer: Observer) -> None:
 def stop(observer: Observer) -> None:
     """Let an observer see no more ops."""
     with _lock:
-        _change(tuple([one for one in _observers if one is not observer]))
+        _change(tuple([item for item in _observers if item is not observer]))
 
 
 def _change(observers: tuple[Observer, ...]) -> None:
     global _generation, _observers, _synchronizes  # noqa: PLW0603 — changed under the lock only
     was_observing = bool(_observers)
     _observers = observers
-    _synchronizes = any(one.synchronize for one in observers)
+    _synchronizes = any(observer.synchronize for observer in observers)
     if was_observing is not bool(observers):
         _generation += 1  # a table does not keep what another thread resolves meanwhile
         for reference in _tables.copy():

@@ -275,7 +275,9 @@ class Op:
         if self._has_lists:
             raise TypeError(f"op {self.name}: an op with lists of outputs has no gradient rule")
         for name in self.operands:
-            if name in self.outputs and any(one.partition(".")[0] == name for one in _names(saves)):
+            if name in self.outputs and any(
+                text.partition(".")[0] == name for text in _names(saves)
+            ):
                 raise TypeError(f"op {self.name}: {name!r} is an operand and an output: which one?")
 
         def attach(vjp: Callable[..., Any]) -> Callable[..., Any]:

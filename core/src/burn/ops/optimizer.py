@@ -88,18 +88,18 @@ def check_lists(*lists: Sequence[Primitive], optional: Sequence[Sequence[Primiti
         raise OperandTypeError(
             "there are no parameters", hint="Leave out the step where there is nothing to update"
         )
-    shapes = [one.shape for one in first]
-    for other in (*lists[1:], *[one for one in optional if one]):
+    shapes = [tensor.shape for tensor in first]
+    for other in (*lists[1:], *[item for item in optional if item]):
         if len(other) != len(first):
             raise OperandTypeError(
                 f"there are {len(first)} parameters, but {len(other)} gradients or states"
             )
-        if [one.shape for one in other] != shapes:
-            for index, (one, shape) in enumerate(zip(other, shapes, strict=True)):
-                if one.shape != shape:
+        if [tensor.shape for tensor in other] != shapes:
+            for index, (tensor, shape) in enumerate(zip(other, shapes, strict=True)):
+                if tensor.shape != shape:
                     raise ShapeError(
                         f"parameter {index} has shape {tuple(shape)}, "
-                        f"but its gradient or state {tuple(one.shape)}"
+                        f"but its gradient or state {tuple(tensor.shape)}"
                     )
 
 
@@ -173,9 +173,9 @@ def for_each_parameter(
     tuple of primitives
         The outputs of the op.
     """
-    columns = [one or [None] * len(lists[0]) for one in lists]
+    columns = [operand or [None] * len(lists[0]) for operand in lists]
     results = [function(ops, *operands, **attributes) for operands in zip(*columns, strict=True)]
-    return tuple([one for output in zip(*results, strict=True) for one in output])
+    return tuple([item for output in zip(*results, strict=True) for item in output])
 
 
 class SgdAttributes(TypedDict):

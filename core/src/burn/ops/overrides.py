@@ -57,7 +57,7 @@ class Difference:
         needed = {name: definition.attributes[name].default for name in self.needs}
 
         def call(*operands: Any, **attributes: Any) -> Any:
-            if any(one is not None for one in operands[self.operands :]) or any(
+            if any(operand is not None for operand in operands[self.operands :]) or any(
                 attributes.get(name, value) != value for name, value in lacked.items()
             ):
                 return fallback()(*operands, **attributes)

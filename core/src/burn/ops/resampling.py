@@ -164,10 +164,10 @@ def _resized(
             f"cannot interpolate {shape} to the size {output_size}",
             hint="Each length of the output is 1 or more",
         )
-    for length, count, one in zip(spatial, output_size, scale or (), strict=scale is not None):
-        if count - 0.5 > length * one:
+    for length, count, number in zip(spatial, output_size, scale or (), strict=scale is not None):
+        if count - 0.5 > length * number:
             raise ArgumentError(
-                f"a scale of {one} does not make {count} elements of {length}",
+                f"a scale of {number} does not make {count} elements of {length}",
                 hint="Leave it out, or use floor(length * scale) elements",
             )
     return check_shape((*lead, *output_size))
@@ -189,7 +189,7 @@ def _check_options(count: int, *, mode: str, align_corners: bool, scale: Scale) 
             hint="Use it in modes that interpolate",
         )
     if scale is not None and (
-        len(scale) != count or not all(0.0 < one < math.inf for one in scale)
+        len(scale) != count or not all(0.0 < number < math.inf for number in scale)
     ):
         raise ArgumentError(
             f"scale is {scale} for {count} spatial axes",
@@ -203,8 +203,8 @@ def interpolation_maps(
     """The map of `interpolate` along each axis; equal arguments give the identical objects."""
     scales = (None,) * len(input_size) if scale is None else scale
     return [
-        _interpolation(length, count, mode, align_corners, one)
-        for length, count, one in zip(input_size, output_size, scales, strict=True)
+        _interpolation(length, count, mode, align_corners, scale)
+        for length, count, scale in zip(input_size, output_size, scales, strict=True)
     ]
 
 

@@ -93,9 +93,9 @@ def check_shape(shape: Sequence[int]) -> Shape:
 
 def check_bitcast(source: DType, dtype: DType) -> DType:
     """The dtype that bits are read as; raises DTypeError if it has not the size of their own."""
-    for one in (source, dtype):
-        if one.kind not in Kind.NUMERIC:
-            raise DTypeError(f"bits of {one}", hint="Bits are those of integers and floats")
+    for item in (source, dtype):
+        if item.kind not in Kind.NUMERIC:
+            raise DTypeError(f"bits of {item}", hint="Bits are those of integers and floats")
     if source.itemsize != dtype.itemsize:
         raise DTypeError(
             f"{source} has {8 * source.itemsize} bits, and {dtype} {8 * dtype.itemsize}",

@@ -77,7 +77,7 @@ def _show(filename: str) -> str:
     """How a file is shown."""
     if filename.startswith((_PACKAGE, "<burn.", "<frozen ")):
         return ""
-    if filename.startswith(_STANDARD_LIBRARY) and not any(one in filename for one in _INSTALLED):
+    if filename.startswith(_STANDARD_LIBRARY) and not any(name in filename for name in _INSTALLED):
         return ""
     with contextlib.suppress(OSError):  # a working directory that is gone
         below = str(Path.cwd()) + os.sep

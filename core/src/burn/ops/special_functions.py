@@ -289,11 +289,11 @@ def _slopes_of_cotangent(n: int) -> list[float]:
     """
     powers = [0, 1]
     for _ in range(n):
-        slopes = [order * one for order, one in enumerate(powers)][1:]
+        slopes = [order * power for order, power in enumerate(powers)][1:]
         powers = [*slopes, 0, 0]
-        for order, one in enumerate(slopes):
-            powers[order + 2] += one
-    return [float(one) for one in powers[::-1]]
+        for order, slope in enumerate(slopes):
+            powers[order + 2] += slope
+    return [float(power) for power in powers[::-1]]
 
 
 @polygamma.gradient(saves=("x",))

@@ -129,6 +129,6 @@ def _follow(slot: Slot, operation: str) -> None:
             hint="Optimize the leaf that it was computed from",
             operation=operation,
         )
-    for one in slot.states:
-        follow(one, x)
+    for state in slot.states:
+        follow(state, x)
     slot.seen, slot.below = x.tensor_type, device.hardware.tensor_type(x.dtype)

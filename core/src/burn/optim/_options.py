@@ -70,9 +70,9 @@ def overrides_of(
     if mask is None:
         return overrides
     if callable(mask):
-        decaying = {index for index, one in enumerate(named) if mask(*one)}
+        decaying = {index for index, pair in enumerate(named) if mask(*pair)}
     else:
-        decaying = {one for pattern in mask for one in matching(pattern, paths, operation)}
+        decaying = {number for pattern in mask for number in matching(pattern, paths, operation)}
     for index in set(range(len(named))) - decaying:
         overrides[index]["weight_decay"] = 0.0
     return overrides

@@ -88,7 +88,9 @@ def check_none_is_new(
 def check_paths(gradients: Mapping[str, Any], paths: Sequence[str], operation: str) -> None:
     """Raise ArgumentError if there is a gradient by a path that no parameter has."""
     own = set(paths)
-    unknown = [path for path, one in gradients.items() if one is not None and path not in own]
+    unknown = [
+        path for path, gradient in gradients.items() if gradient is not None and path not in own
+    ]
     if unknown:
         raise ArgumentError(
             f"no parameters have these paths of gradients: {some(unknown)}",
@@ -99,7 +101,7 @@ def check_paths(gradients: Mapping[str, Any], paths: Sequence[str], operation: s
 
 def named_tensors(tree: Any) -> list[tuple[str, Any]]:
     """The leaves of a tree with their paths; of a list of (path, leaf) the pairs."""
-    if isinstance(tree, (list, tuple)) and tree and all(_is_pair(one) for one in tree):
+    if isinstance(tree, (list, tuple)) and tree and all(_is_pair(part) for part in tree):
         return list(tree)
     leaves, structure = flatten(tree)
     return list(zip(paths_of(structure), leaves, strict=True))

@@ -140,11 +140,11 @@ def donated_operands(
     """The operands of a step as primitives, those with a result donated; None of several types."""
     below: Any = slots[0].below
     for column in (gradients, *columns):
-        if not all([one.tensor_type is below for one in column]):  # noqa: C419 — a generator takes longer
+        if not all([tensor.tensor_type is below for tensor in column]):  # noqa: C419 — a generator takes longer
             return None
     # The tensor of a state refers to it.
-    states = [Donated([one.primitive for one in column], 1, below) for column in columns]
-    return _donated_values(slots), [one.primitive for one in gradients], states
+    states = [Donated([tensor.primitive for tensor in column], 1, below) for column in columns]
+    return _donated_values(slots), [gradient.primitive for gradient in gradients], states
 
 
 def _donated_values(slots: Sequence[Slot]) -> Donated:

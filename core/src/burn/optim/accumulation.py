@@ -161,4 +161,4 @@ class GradientAccumulator:
 
 
 def _are_tensors(found: list[Any]) -> bool:
-    return bool(found) and all(isinstance(one, Tensor) for one in found)
+    return bool(found) and all(isinstance(item, Tensor) for item in found)

@@ -132,7 +132,7 @@ class Adafactor(Optimizer):
             scale = maximum(vector_norm(value) / length, options["least_scale"])
             change = change * (factor * scale / maximum(excess, 1.0))
             found = (value * kept - change, row, column)
-            results.append([one.astype(x.dtype, copy=False) for one in found])
+            results.append([item.astype(x.dtype, copy=False) for item in found])
         new, *states = ([*column] for column in zip(*results, strict=True))
         return new, states
 

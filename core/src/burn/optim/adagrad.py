@@ -167,4 +167,4 @@ class RMSprop(Optimizer):
         by_name: dict[str, Any] = dict(zip(names, states, strict=True))
         operands = [by_name.get(name) for name in ("second_moment", "velocity", "first_moment")]
         new, *found = rmsprop_step(parameters, gradients, *operands, **options)
-        return new, [one for one in found if one is not None]
+        return new, [item for item in found if item is not None]

@@ -106,19 +106,21 @@ def clipped(
 
 
 def _within(gradients: Sequence[Tensor], limit: float) -> list[Tensor]:
-    return [clip(one, -limit, limit) for one in gradients]
+    return [clip(gradient, -limit, limit) for gradient in gradients]
 
 
 def _scaled(gradients: Sequence[Tensor], norm: Tensor, limit: float) -> list[Tensor]:
     factor = minimum(limit / (norm + _EPSILON), 1.0)
     factors: dict[Any, Tensor] = {}
     scaled = []
-    for one in gradients:
-        kind = one.device.hardware, one.dtype
+    for gradient in gradients:
+        kind = gradient.device.hardware, gradient.dtype
         if kind not in factors:
-            here = factor if factor.device.hardware is kind[0] else factor.to_device(one.device)
-            factors[kind] = here.astype(result_type(one))
-        scaled.append(one * factors[kind])
+            here = (
+                factor if factor.device.hardware is kind[0] else factor.to_device(gradient.device)
+            )
+            factors[kind] = here.astype(result_type(gradient))
+        scaled.append(gradient * factors[kind])
     return scaled
 
 

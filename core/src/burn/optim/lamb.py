@@ -87,8 +87,8 @@ class Lamb(Optimizer):
             zeros, gradients, *states, step=step, learning_rate=1.0, weight_decay=0.0, **options
         )
         changes = []
-        for x, one in zip(parameters, opposite, strict=True):
-            change = x * decay - one
+        for x, tensor in zip(parameters, opposite, strict=True):
+            change = x * decay - tensor
             length, size = vector_norm(x), vector_norm(change)
             scaled = logical_and(greater(length, 0.0), greater(size, 0.0))
             changes.append(change * where(scaled, length / where(scaled, size, 1.0), 1.0))

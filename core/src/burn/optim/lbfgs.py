@@ -153,7 +153,7 @@ class LBFGS(Hinted):
                 operation="LBFGS.step",
             )
         values = [_leaf_value(path, x) for path, x in self._named]
-        if len({one.tensor_type for one in values}) > 1:
+        if len({value.tensor_type for value in values}) > 1:
             raise OperandTypeError(
                 "the parameters are on several devices, or have several dtypes",
                 hint="Move them together",
@@ -250,7 +250,7 @@ class LBFGS(Hinted):
             own = [x for _, x in self._named]
             check_none_is_new(self._module, own, gradients, "LBFGS.step")
         found = [gradients.get(x) for _, x in self._named]
-        if all(one is None for one in found):
+        if all(item is None for item in found):
             raise AutodiffError(
                 "the loss depends on none of the parameters",
                 hint="Compute it anew in each call, with the parameters that the optimizer has",
@@ -275,8 +275,8 @@ class LBFGS(Hinted):
         """Bring what is kept to the device and dtype of the parameters."""
         if self._last is not None and self._last[0].tensor_type is not at.tensor_type:
             last, *pairs = [
-                (converted(one, at), converted(other, at))
-                for one, other in [self._last, *self._pairs]
+                (converted(tensor, at), converted(other, at))
+                for tensor, other in [self._last, *self._pairs]
             ]
             self._last, self._pairs = last, deque(pairs, self.history)
 
@@ -331,8 +331,11 @@ class LBFGS(Hinted):
             )
         at = _flat([plain(x) for _, x in self._named])
         vectors = [
-            (as_value(state[one], at, one, operation), as_value(state[other], at, other, operation))
-            for one, other in names
+            (
+                as_value(state[name], at, name, operation),
+                as_value(state[other], at, other, operation),
+            )
+            for name, other in names
         ]
         self._count, self.learning_rate = count, rate
         self._last = vectors[0] if vectors else None
@@ -363,9 +366,9 @@ def _leaf_value(path: str, x: Tensor) -> Tensor:
 
 
 def _flat(tensors: Sequence[Tensor]) -> Tensor:
-    return concat([reshape(one, (-1,)) for one in tensors])
+    return concat([reshape(tensor, (-1,)) for tensor in tensors])
 
 
 def _read(*numbers: Tensor) -> list[float]:
     """The values of tensors of one element, which the device is waited for once."""
-    return [float(one.array.item()) for one in dispatch.read_all(numbers)]
+    return [float(tensor_data.array.item()) for tensor_data in dispatch.read_all(numbers)]

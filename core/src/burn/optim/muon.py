@@ -119,7 +119,7 @@ class Muon(Optimizer):
     def _checked_option(self, name: str, value: Any) -> Any:
         if name == "coefficients":
             given = value if isinstance(value, (tuple, list)) else (value,)
-            numbers = tuple([real_number(one, "a coefficient", "Muon") for one in given])
+            numbers = tuple([real_number(item, "a coefficient", "Muon") for item in given])
             if len(numbers) != 3:
                 raise OperandTypeError(
                     f"takes 3 coefficients, not {len(numbers)}", operation="Muon"

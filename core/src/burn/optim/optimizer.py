@@ -270,7 +270,7 @@ class Optimizer(Hinted):
             rate_of = functools.partial(self._rate_of, first.group)
             options["learning_rate"] = traced.rate(own, rate_of)
         if self._states_of(options):
-            for slot in [one for one in slots if not one.states]:
+            for slot in [slot for slot in slots if not slot.states]:
                 slot.states = self._states_before(values_of([slot])[0], options)
         columns = columns_of(slots)
         if self._is_one_op and traced is None and where is None:
@@ -411,9 +411,9 @@ class Optimizer(Hinted):
                 number,
                 options,
             )
-            for index, value, *one in zip(indices, stepped, *states, strict=True):
+            for index, value, *item in zip(indices, stepped, *states, strict=True):
                 new[index] = with_value(leaves[index], value)
-                kept[index] = tuple(one)
+                kept[index] = tuple(item)
         following = None if number.__class__ is ScalarIr else number
         return unflatten(structure, new), State(following, kept)
 

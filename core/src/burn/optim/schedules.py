@@ -282,7 +282,7 @@ def piecewise(values: Sequence[float], lengths: Sequence[int]) -> Schedule:
     >>> [rate(step) for step in (10, 11, 30, 31)]
     [1.0, 0.5, 0.5, 0.1]
     """
-    numbers = tuple([real_number(one, "a value", "piecewise") for one in values])
+    numbers = tuple([real_number(value, "a value", "piecewise") for value in values])
     return Schedule(
         _piecewise,
         {"values": numbers, "lengths": _checked_lengths(lengths, len(numbers), "piecewise")},
@@ -301,7 +301,7 @@ def _checked_lengths(lengths: Sequence[int], count: int, operation: str) -> tupl
             hint="Every part but the last has a length",
             operation=operation,
         )
-    return tuple([as_integer(one, "a length", operation, least=1) for one in lengths])
+    return tuple([as_integer(length, "a length", operation, least=1) for length in lengths])
 
 
 def _part(done: int, lengths: Sequence[int]) -> tuple[int, int]:
@@ -516,7 +516,7 @@ def sequence(schedules: Sequence[Rates], lengths: Sequence[int]) -> Schedule:
     >>> [rate(step) for step in (10, 11, 12)]
     [0.25, 1.0, 0.5]
     """
-    parts = tuple([_as_schedule(one, "sequence") for one in schedules])
+    parts = tuple([_as_schedule(schedule, "sequence") for schedule in schedules])
     lengths = _checked_lengths(lengths, len(parts), "sequence")
     return Schedule(_sequence, {"schedules": parts, "lengths": lengths})
 
@@ -549,12 +549,13 @@ def product(*schedules: Rates) -> Schedule:
     0.0625
     """
     return Schedule(
-        _product, {"schedules": tuple([_as_schedule(one, "product") for one in schedules])}
+        _product,
+        {"schedules": tuple([_as_schedule(schedule, "product") for schedule in schedules])},
     )
 
 
 def _product(done: int, schedules: Sequence[Callable[[int], float]]) -> float:
-    return math.prod([one(done + 1) for one in schedules])
+    return math.prod([schedule(done + 1) for schedule in schedules])
 
 
 def _as_schedule(value: Rates, operation: str) -> Callable[[int], float]:

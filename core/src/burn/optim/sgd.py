@@ -76,8 +76,8 @@ class SGD(Optimizer):
             "nesterov": nesterov,
         }
         super().__init__(parameters, options, **common)
-        for one in (self._options, *[self._options | given for given in self._groups.values()]):
-            if one["nesterov"] and not one["momentum"]:
+        for item in (self._options, *[self._options | given for given in self._groups.values()]):
+            if item["nesterov"] and not item["momentum"]:
                 raise ArgumentError(
                     "nesterov=True without momentum",
                     hint="Pass momentum too, such as 0.9",

@@ -89,7 +89,7 @@ def kept_open(plugin: str) -> Iterator[Streams]:
     finally:
         _this_thread.run = outer
         _guard.leave()
-        closed = run.closed + [f"descriptor {one}" for one in copies if not _is_open(one)]
+        closed = run.closed + [f"descriptor {copy_}" for copy_ in copies if not _is_open(copy_)]
         for number, copy in copies.items():
             if not _is_open(number):
                 with contextlib.suppress(OSError):
@@ -193,7 +193,7 @@ class _Guard:
 
     def _hide(self, stream: Any) -> None:
         """Hide the methods of a stream, and of those that it writes to."""
-        if stream is None or any(one is stream for one, _ in self._hidden):
+        if stream is None or any(item is stream for item, _ in self._hidden):
             return
         # Not every stream has these, or takes attributes, which hide methods.
         with contextlib.suppress(AttributeError, TypeError, ValueError):

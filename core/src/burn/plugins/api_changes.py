@@ -53,7 +53,7 @@ def changes_since(version: tuple[int, int]) -> str:
     changes = [change.what for change in API_CHANGES if change.version > tuple(version)]
     if not changes:
         return ""
-    before, now = (".".join(map(str, one)) for one in (version, API_VERSION))
+    before, now = (".".join(map(str, pair)) for pair in (version, API_VERSION))
     return (
         f"Written for plugin API {before}; burn-core has {now}, in which {'; '.join(changes)}: "
         "import from burn.plugin_api, and see docs/authors/versioning.md"

@@ -182,7 +182,9 @@ class Registry:
         for entry in (*self._built_in.values(), *self._early.values()):
             if entry.backend_id == backend_id:
                 return entry
-        return next((one for one in self.entries.values() if one.backend_id == backend_id), None)
+        return next(
+            (entry for entry in self.entries.values() if entry.backend_id == backend_id), None
+        )
 
     def probe(
         self, entries: Mapping[str, BackendEntry] | None = None
@@ -229,7 +231,9 @@ class Registry:
             if entry is not None or self._found is not None:
                 return entry
             plugins = discover(asked_for=name, ours=name).plugins
-            claims = [(spec, one) for one in plugins for spec in one.specs if spec.name == name]
+            claims = [
+                (spec, plugin) for plugin in plugins for spec in plugin.specs if spec.name == name
+            ]
             if len(claims) != 1:
                 return None
             entry = BackendEntry(claims[0][0], BACKEND_IDS[name], claims[0][1])
@@ -291,7 +295,7 @@ class Registry:
             taken.add(entry.backend_id)
             if (is_new and plugin not in known) or entry.spec is not spec:
                 entry.renew(spec, plugin)
-            claimants = [one for _, one in claims[name]]
+            claimants = [plugin_record for _, plugin_record in claims[name]]
             if name in self._built_in:
                 claimants.append(self._built_in[name].plugin)
             entry.conflict = _conflict(name, claimants)

@@ -35,7 +35,7 @@ def _trace_events(events: Sequence[Event], start: int) -> Iterator[dict[str, Any
     process = os.getpid()
     yield {"ph": "M", "name": "process_name", "pid": process, "args": {"name": "burn"}}
     tracks: dict[tuple[int, str], int] = {}
-    for event in (one for outermost in events for one in outermost.walk()):
+    for event in (node for outermost in events for node in outermost.walk()):
         ident, thread = event.thread
         track = tracks.get((ident, event.device))
         if track is None:

@@ -78,7 +78,7 @@ class Profile:
 
         A wait is for a shape that depends on values. The bytes of a wait are 0.
         """
-        events = [one for event in self.events for one in _round_trips(event)]
+        events = [round_trip for event in self.events for round_trip in _round_trips(event)]
         return self._sums(events, lambda event: event.kind)
 
     def to_json(self, path: str | os.PathLike[str]) -> None:
@@ -114,11 +114,11 @@ def _round_trips(event: Event) -> list[Event]:
     """The transfers and waits of a call."""
     if event.kind in {"upload", "read", "wait"}:  # its parts are how a router does it
         return [event]
-    found = [one for part in event.parts for one in _round_trips(part)]
+    found = [round_trip for part in event.parts for round_trip in _round_trips(part)]
     definition = REGISTRY.get(event.name)
     if definition is None or Tag.DATA_DEPENDENT not in definition.tags:
         return found
-    if any(one.kind in {"read", "wait"} for one in found):
+    if any(event.kind in {"read", "wait"} for event in found):
         return found
     return [_wait(event), *found]
 

@@ -67,7 +67,7 @@ def summaries(events: Iterable[Event], key: Callable[[Event], str], total: int) 
     for event in events:
         groups.setdefault(key(event), []).append(event)
     found = [_summary(name, group, total) for name, group in groups.items()]
-    return sorted(found, key=lambda one: -one.seconds)
+    return sorted(found, key=lambda summary: -summary.seconds)
 
 
 def _summary(name: str, events: list[Event], total: int) -> Summary:

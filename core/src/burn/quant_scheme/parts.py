@@ -186,7 +186,7 @@ class QuantLevel:
                 hint=f"A tuple of 1 to {MAX_BLOCK_AXES} integers",
                 operation="QuantLevel",
             )
-        if any(one.__class__ is not int or (one < 1 and one != -1) for one in lengths):
+        if any(length.__class__ is not int or (length < 1 and length != -1) for length in lengths):
             raise ArgumentError(
                 f"a block of {lengths}",
                 hint="Lengths are positive, or -1 for a whole axis",
@@ -205,7 +205,10 @@ class QuantLevel:
             return shape
         lengths = (1,) * (len(shape) - len(self.block)) + self.block
         return tuple(
-            [max(whole, 1) if one == -1 else one for one, whole in zip(lengths, shape, strict=True)]
+            [
+                max(whole, 1) if length == -1 else length
+                for length, whole in zip(lengths, shape, strict=True)
+            ]
         )
 
     @classmethod

@@ -242,8 +242,8 @@ class QuantScheme:
                 f"a tensor of shape {shape} in blocks of {len(block)} axes",
                 hint="A block has at most as many axes as the tensor",
             )
-        for length, one in zip(reversed(shape), reversed(block), strict=False):
-            if one != -1 and length % one:
+        for length, number in zip(reversed(shape), reversed(block), strict=False):
+            if number != -1 and length % number:
                 raise ShapeError(
                     f"blocks of {block} do not divide a tensor of shape {shape}",
                     hint="Choose lengths that divide the last axes, or pad the tensor",
@@ -290,7 +290,7 @@ class QuantScheme:
             found = (1,)
             if self.level.block:
                 pairs = zip(shape, self.blocks(shape), strict=True)
-                found = tuple([length // one for length, one in pairs])
+                found = tuple([length // pair for length, pair in pairs])
             if len(self._scales_shapes) > _MAX_SHAPES:
                 self._scales_shapes.clear()
             self._scales_shapes[shape] = found

@@ -103,23 +103,25 @@ class Quantized(Decorator):
 
 def upload(backend: Any, data: QuantizedData, device: DeviceId) -> QuantizedPrimitive:
     """A quantized tensor of host data."""
-    return of_parts([backend.from_data(one, device) for one in data.parts], data.scheme)
+    return of_parts([backend.from_data(part, device) for part in data.parts], data.scheme)
 
 
 def download(backend: Any, x: QuantizedPrimitive) -> QuantizedData:
     """Codes and scales of a quantized tensor."""
-    return QuantizedData([one.array for one in backend.read_all(x.parts)], x.scheme)
+    return QuantizedData([item.array for item in backend.read_all(x.parts)], x.scheme)
 
 
 def read_all(backend: Any, primitives: Sequence[Primitive]) -> list[TensorData]:
     """Read several tensors together, some of which may be quantized."""
-    parts = [one.parts if is_quantized(one) else [one] for one in primitives]
+    parts = [
+        primitive.parts if is_quantized(primitive) else [primitive] for primitive in primitives
+    ]
     if not any(map(is_quantized, primitives)):
         return backend.read_all(primitives)  # type: ignore[no-any-return]  # of a backend
-    data = iter(backend.read_all([part for one in parts for part in one]))
+    data = iter(backend.read_all([part for item in parts for part in item]))
     return [
-        QuantizedData([next(data).array for _ in own], one.scheme)
-        if is_quantized(one)
+        QuantizedData([next(data).array for _ in own], primitive.scheme)
+        if is_quantized(primitive)
         else next(data)
-        for one, own in zip(primitives, parts, strict=True)
+        for primitive, own in zip(primitives, parts, strict=True)
     ]

@@ -111,7 +111,7 @@ class QuantizedTable(DecoratorTable):
         """A view or selection of codes and scales; NotImplemented if it needs the numbers."""
         first, *others = operands
         tensors = first if isinstance(first, list) else [first]
-        dtypes = {one.dtype if is_quantized(one) else None for one in tensors}
+        dtypes = {tensor.dtype if is_quantized(tensor) else None for tensor in tensors}
         specs = list(definition.operands.values())
         if len(dtypes) != 1 or None in dtypes or any(spec.promotes for spec in specs[1:]):
             return NotImplemented
@@ -147,17 +147,21 @@ class QuantizedTable(DecoratorTable):
         lead = tensors[0]
         scheme = lead.scheme
         if not scheme.level.block:
-            return (lead.scales, ()) if all(one.scales is lead.scales for one in tensors) else None
-        blocks = {scheme.blocks(one.shape) for one in tensors}
-        shares_global = all(one.global_scale is lead.global_scale for one in tensors)
+            return (
+                (lead.scales, ())
+                if all(tensor.scales is lead.scales for tensor in tensors)
+                else None
+            )
+        blocks = {scheme.blocks(tensor.shape) for tensor in tensors}
+        shares_global = all(tensor.global_scale is lead.global_scale for tensor in tensors)
         if definition.blocks is None or len(blocks) > 1 or not shares_global:
             return None
-        extent = [one.shape for one in tensors] if isinstance(first, list) else lead.shape
+        extent = [tensor.shape for tensor in tensors] if isinstance(first, list) else lead.shape
         found = definition.blocks(extent, *blocks, is_ordered=False, **attributes)
         if found is None or len(_trimmed(found[0])) > MAX_BLOCK_AXES:
             return None
         block, mapped = found
-        stored = [one.scales for one in tensors] if isinstance(first, list) else lead.scales
+        stored = [tensor.scales for tensor in tensors] if isinstance(first, list) else lead.scales
         scales = self._op(definition, stored, others, mapped)
         if block:
             return scales, block
@@ -172,21 +176,23 @@ class QuantizedTable(DecoratorTable):
         """Stored codes after a view or selection, and how they are stored."""
         tensors = first if isinstance(first, list) else [first]
         scheme = tensors[0].scheme
-        stored = [one.values for one in tensors] if isinstance(first, list) else first.values
+        stored = [tensor.values for tensor in tensors] if isinstance(first, list) else first.values
         if scheme.per_word == 1:
             return self._op(definition, stored, others, attributes), scheme.store
         word = [1] * len(tensors[0].shape)
         word[scheme.store.axis] = scheme.per_word
         found = None
         if definition.blocks is not None:
-            extent = [one.shape for one in tensors] if isinstance(first, list) else first.shape
+            extent = (
+                [tensor.shape for tensor in tensors] if isinstance(first, list) else first.shape
+            )
             found = definition.blocks(extent, tuple(word), is_ordered=True, **attributes)
         if found is not None and sorted(found[0])[-2:] in ([scheme.per_word], [1, scheme.per_word]):
             block, mapped = found
             axis = block.index(scheme.per_word) - len(block)
             moved = self._op(definition, stored, others, mapped)
             return moved, QuantStore(scheme.store.kind, axis)
-        codes = [self.below.unpack_values(one.values, scheme=scheme) for one in tensors]
+        codes = [self.below.unpack_values(tensor.values, scheme=scheme) for tensor in tensors]
         moved = self._op(
             definition, codes if isinstance(first, list) else codes[0], others, attributes
         )
@@ -290,12 +296,15 @@ class QuantizedTable(DecoratorTable):
 
     def _dtypes_of(self, definition: Op, operands: Sequence[Any]) -> tuple[DType, bool]:
         """`_float_dtype`, and whether operands are converted to it; found once for their dtypes."""
-        key = (definition.name, *[getattr(one, "dtype", one.__class__) for one in operands])
+        key = (
+            definition.name,
+            *[getattr(operand, "dtype", operand.__class__) for operand in operands],
+        )
         found = self._dtypes_of_calls.get(key)
         if found is None:
             dtype = self._float_dtype(definition, operands)
             pairs = zip(operands, self._common(definition, operands, dtype), strict=True)
-            found = dtype, any(one is not other for one, other in pairs)
+            found = dtype, any(item is not other for item, other in pairs)
             if list not in key:
                 self._dtypes_of_calls[key] = found
         return found
@@ -310,19 +319,19 @@ class QuantizedTable(DecoratorTable):
         """
         found: DType | None = None
         for (name, spec), operand in zip(definition.operands.items(), operands, strict=True):
-            for one in operand if isinstance(operand, list) else (operand,):
-                if is_quantized(one):
+            for part in operand if isinstance(operand, list) else (operand,):
+                if is_quantized(part):
                     if Kind.FLOAT not in spec.kinds or not (spec.promotes or spec.is_list):
                         raise DTypeError(
-                            f"{name} takes {spec.kinds.describe()} tensors, got {one.dtype}",
+                            f"{name} takes {spec.kinds.describe()} tensors, got {part.dtype}",
                             hint="Quantized tensors stand for floats",
                         )
-                elif spec.promotes and hasattr(one, "dtype"):
-                    dtype = self.below.dtype(one)
+                elif spec.promotes and hasattr(part, "dtype"):
+                    dtype = self.below.dtype(part)
                     if dtype.is_float or dtype.is_complex:
                         found = dtype if found is None else promote(found, dtype)
         found = found or self.float_dtype
-        is_complex = any(one.__class__ is complex for one in operands)
+        is_complex = any(operand.__class__ is complex for operand in operands)
         return promote(found, complex64) if is_complex else found
 
     def _restored(
@@ -335,7 +344,7 @@ class QuantizedTable(DecoratorTable):
         """The op on the numbers that quantized operands stand for."""
         restore = functools.partial(self._restore, dtype=dtype)
         numbers = [
-            [restore(one) for one in operand] if isinstance(operand, list) else restore(operand)
+            [restore(part) for part in operand] if isinstance(operand, list) else restore(operand)
             for operand in self._common(definition, operands, dtype)
         ]
         return getattr(self.below, definition.name)(*numbers, **attributes)
@@ -358,7 +367,7 @@ class QuantizedTable(DecoratorTable):
             return one if self.below.dtype(one) is dtype else self.below.cast(one, dtype=dtype)
 
         return [
-            [converted(spec, one) for one in operand]
+            [converted(spec, part) for part in operand]
             if isinstance(operand, list)
             else converted(spec, operand)
             for spec, operand in zip(definition.operands.values(), operands, strict=True)
@@ -375,12 +384,12 @@ class QuantizedTable(DecoratorTable):
     def _each(self, definition: Op, result: Any, function: Callable[[Primitive], Any]) -> Any:
         if not definition.returns_tuple:
             return function(result)
-        return tuple([function(one) for one in result])
+        return tuple([function(item) for item in result])
 
     def _meta(self, spec: Operand, operand: Any, dtype: DType) -> Any:
         """What the rule of an op takes for an operand."""
         if isinstance(operand, list):
-            return [self._meta(spec, one, dtype) for one in operand]
+            return [self._meta(spec, part, dtype) for part in operand]
         if is_quantized(operand):
             return Meta(operand.shape, dtype)
         if not hasattr(operand, "dtype"):
@@ -400,8 +409,8 @@ def _level(level: QuantLevel, shape: Shape, block: Shape) -> QuantLevel:
         return level
     lengths = tuple(
         [
-            -1 if -1 in level.block and one == whole and whole > 1 else one
-            for one, whole in zip(block, shape, strict=True)
+            -1 if -1 in level.block and length == whole and whole > 1 else length
+            for length, whole in zip(block, shape, strict=True)
         ]
     )
     return QuantLevel(_trimmed(lengths), is_global=level.is_global)
@@ -417,15 +426,17 @@ def _trimmed(block: Shape) -> Shape:
 def _is_mixed(operands: Sequence[Any]) -> bool:
     """Whether some tensors of a list are quantized and others are not."""
     lists = [
-        [is_quantized(one) for one in operand] for operand in operands if operand.__class__ is list
+        [is_quantized(part) for part in operand]
+        for operand in operands
+        if operand.__class__ is list
     ]
-    return any(any(one) and not all(one) for one in lists)
+    return any(any(operand) and not all(operand) for operand in lists)
 
 
 def _first_scheme(operands: Sequence[Any]) -> QuantScheme:
     """The scheme of the first quantized operand."""
     for operand in operands:
-        for one in operand if isinstance(operand, list) else (operand,):
-            if is_quantized(one):
-                return one.scheme  # type: ignore[no-any-return]  # of a QuantizedPrimitive
+        for part in operand if isinstance(operand, list) else (operand,):
+            if is_quantized(part):
+                return part.scheme  # type: ignore[no-any-return]  # of a QuantizedPrimitive
     raise TypeError("no operand is quantized")

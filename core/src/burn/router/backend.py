@@ -57,8 +57,8 @@ class RouterBackend(FoundByName, Backend):  # type: ignore[misc]  # Any as a bas
 
     def _device_of_operands(self, operands: Sequence[Any]) -> DeviceId:
         for operand in operands:
-            for one in operand if operand.__class__ is list else (operand,):
-                found = self.device_of(one)
+            for part in operand if operand.__class__ is list else (operand,):
+                found = self.device_of(part)
                 if found is not None:
                     return found
         raise OperandTypeError("no operand is a tensor of this router")
@@ -145,7 +145,7 @@ class RouterBackend(FoundByName, Backend):  # type: ignore[misc]  # Any as a bas
         if not tensors:
             return []
         client: Any = tensors[0].client
-        found: list[TensorData] = client.read_all([one.ir for one in tensors])
+        found: list[TensorData] = client.read_all([tensor.ir for tensor in tensors])
         return found
 
     def to_dlpack(

@@ -169,7 +169,7 @@ class InProcessClient(RunnerClient):
 
     def read_all(self, tensors: Sequence[TensorIr]) -> list[TensorData]:
         """The values of several tensors."""
-        primitives = [self.handle(one) for one in tensors]
+        primitives = [self.handle(tensor) for tensor in tensors]
         try:
             return self._ops.backend.read_all(primitives)  # type: ignore[no-any-return]  # of a Backend
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
@@ -177,7 +177,7 @@ class InProcessClient(RunnerClient):
 
     def shapes(self, tensors: Sequence[TensorIr]) -> list[tuple[int, ...]]:
         """The shapes of tensors that depend on data."""
-        return [tuple(self.handle(one).shape) for one in tensors]
+        return [tuple(self.handle(tensor).shape) for tensor in tensors]
 
     def flush(self) -> None:
         """Nothing to do: no operation is queued here."""

@@ -191,8 +191,8 @@ class TraceTable(RouterTable):
             made = [RouterTensor(client.next_id(), *meta, client) for meta in metas]
             outputs = tuple(
                 [
-                    TensorIr(one.id, *meta, Status.NOT_INIT)
-                    for one, meta in zip(made, metas, strict=True)
+                    TensorIr(router_tensor.id, *meta, Status.NOT_INIT)
+                    for router_tensor, meta in zip(made, metas, strict=True)
                 ]
             )
             client.register(
@@ -201,7 +201,10 @@ class TraceTable(RouterTable):
                 )
             )
             if client.is_differentiated and recording.get() is False and name != "detach":
-                made = [self.detach(one) if one.dtype.is_float else one for one in made]
+                made = [
+                    self.detach(router_tensor) if router_tensor.dtype.is_float else router_tensor
+                    for router_tensor in made
+                ]
             return tuple(made) if several else made[0]
 
         return call

@@ -60,15 +60,15 @@ class RouterTable(OpTable):
             metas = inference(operands, attributes)
             client = self.client
             inputs: list[Any] = []
-            for one in operands:
-                if one.__class__ is RouterTensor:
-                    if one.client is not client:
-                        raise _stranger(one)
-                    inputs.append(one.ir)
-                elif one.__class__ is list:
-                    inputs.append(tuple([_input_of(client, each) for each in one]))
+            for operand in operands:
+                if operand.__class__ is RouterTensor:
+                    if operand.client is not client:
+                        raise _stranger(operand)
+                    inputs.append(operand.ir)
+                elif operand.__class__ is list:
+                    inputs.append(tuple([_input_of(client, each) for each in operand]))
                 else:
-                    inputs.append(one)
+                    inputs.append(operand)
             outputs = tuple(
                 [
                     _tuple(TensorIr, (client.next_id(), shape, dtype, Status.NOT_INIT))
@@ -77,7 +77,9 @@ class RouterTable(OpTable):
             )
             client.register(_tuple(OperationIr, (name, tuple(inputs), attributes, outputs, "")))
             made = [RouterTensor(id, shape, dtype, client) for id, shape, dtype, _ in outputs]
-            if depends_on_data and (unknown := [one for one in made if None in one.shape]):
+            if depends_on_data and (
+                unknown := [router_tensor for router_tensor in made if None in router_tensor.shape]
+            ):
                 wait(unknown)
             return tuple(made) if several else made[0]
 
@@ -97,9 +99,9 @@ def _input_of(client: Any, x: RouterTensor) -> TensorIr:
 def _known_shapes(tensors: list[RouterTensor]) -> None:
     """Wait for the shapes of tensors of one client that depend on data."""
     client: Any = tensors[0].client
-    found = client.shapes([one.ir for one in tensors])
-    for one, shape in zip(tensors, found, strict=True):
-        one.shape = shape
+    found = client.shapes([tensor.ir for tensor in tensors])
+    for tensor, shape in zip(tensors, found, strict=True):
+        tensor.shape = shape
 
 
 def _stranger(x: RouterTensor) -> DeviceMismatchError:
@@ -133,7 +135,11 @@ class Inference:
     def __init__(self, definition: Op) -> None:
         self._definition = definition
         self._runtime = frozenset(
-            [one.name for one in definition.attributes.values() if one.role.is_runtime]
+            [
+                attribute.name
+                for attribute in definition.attributes.values()
+                if attribute.role.is_runtime
+            ]
         )
         self._known: dict[Any, tuple[Meta, ...]] = {}
 
@@ -147,12 +153,12 @@ class Inference:
         """
         key: Any = (
             *[
-                (one.shape, one.dtype)
-                if one.__class__ is RouterTensor
-                else tuple([(each.shape, each.dtype) for each in one])
-                if one.__class__ is list
-                else one.__class__
-                for one in operands
+                (operand.shape, operand.dtype)
+                if operand.__class__ is RouterTensor
+                else tuple([(each.shape, each.dtype) for each in operand])
+                if operand.__class__ is list
+                else operand.__class__
+                for operand in operands
             ],
             None,
             *[

@@ -106,7 +106,7 @@ class Encoding:
         try:
             found: Any = json.loads(metadata[KEY])
             schemes, names = found["schemes"], found["complex128"]
-            is_right = all(isinstance(one, str) for one in [*schemes.values(), *names])
+            is_right = all(isinstance(scheme, str) for scheme in [*schemes.values(), *names])
         except (AttributeError, KeyError, RecursionError, TypeError, ValueError):
             is_right = False
         if not is_right:
@@ -155,9 +155,9 @@ def encoded(values: Mapping[str, TensorData]) -> dict[str, npt.NDArray[Any]]:
     arrays = {}
     for name, data in values.items():
         parts = data.parts if isinstance(data, QuantizedData) else [data]
-        for part, one in zip(part_names(name, data.dtype), parts, strict=True):
-            array = np.asarray(one.array, order="C")
-            if one.dtype is complex128:
+        for part, tensor_data in zip(part_names(name, data.dtype), parts, strict=True):
+            array = np.asarray(tensor_data.array, order="C")
+            if tensor_data.dtype is complex128:
                 array = array.reshape((*array.shape, 1)).view(np.float64)
             arrays[part] = array
     return arrays

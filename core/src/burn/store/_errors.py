@@ -98,7 +98,7 @@ def _near(path: Path) -> str:
     if not folder.is_dir():
         return f"There is no folder {folder}: make it, or correct the path"
     try:
-        names = sorted(one.name for one in folder.iterdir())
+        names = sorted(path.name for path in folder.iterdir())
     except OSError:
         return "Correct the path"
     near = difflib.get_close_matches(path.name, names, _NEAR, 0.5) or names[:_NEAR]

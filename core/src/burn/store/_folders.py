@@ -105,15 +105,15 @@ def folders_of(path: Path) -> list[Folder]:
     except FileNotFoundError:
         return []
     by_step: dict[int, Path] = {}
-    for one in present:
-        if match := _NAME.fullmatch(one.name):
-            by_step.setdefault(int(match[1]), one)
+    for item in present:
+        if match := _NAME.fullmatch(item.name):
+            by_step.setdefault(int(match[1]), item)
     found: list[tuple[float, Folder]] = []
     last = 0.0
-    for step, one in sorted(by_step.items()):
-        number = _number_of(one)
+    for step, value in sorted(by_step.items()):
+        number = _number_of(value)
         last = last + 0.5 if number is None else number
-        found.append((last, Folder(step, one, number)))
+        found.append((last, Folder(step, value, number)))
     return [folder for _, folder in sorted(found, key=lambda pair: (pair[0], pair[1].step))]
 
 
@@ -138,7 +138,7 @@ def write(
     OSError
         If that fails; what was there is there then.
     """
-    numbers = [one.number for one in folders_of(path) if one.number is not None]
+    numbers = [folder.number for folder in folders_of(path) if folder.number is not None]
     number = max(numbers, default=0) + 1
     target = path / f"step-{step:08}"
     replaced = target.with_name(target.name + _REPLACED)
@@ -148,14 +148,14 @@ def write(
                 write_host(partial / f"{part}{SUFFIX}", values)
             _write_json(partial / STATE, {**state, "number": number})
             mode = (partial / STATE).stat().st_mode
-            for one in partial.iterdir():
-                one.chmod(stat.S_IMODE(mode))  # the library lets no one else read its files
+            for item in partial.iterdir():
+                item.chmod(stat.S_IMODE(mode))  # the library lets no one else read its files
             manifest = {
                 "format": "burn checkpoint",
                 "version": _VERSION,
                 "step": step,
                 "number": number,
-                "files": {one.name: _described(one) for one in sorted(partial.iterdir())},
+                "files": {path.name: _described(path) for path in sorted(partial.iterdir())},
             }
             manifest[_CHECKSUM] = _checksum(manifest)
             _write_json(partial / _MANIFEST, manifest, indent=1)
@@ -304,12 +304,12 @@ def _remove(path: Path) -> None:
 
 def remove_remains(path: Path) -> None:
     """Remove what processes have left that were killed; no other process writes here."""
-    for one in list(path.iterdir()):
-        if _REMAINS.fullmatch(one.name):
-            shutil.rmtree(one, ignore_errors=True)
-        elif one.name.endswith(_REPLACED) and _NAME.fullmatch(one.name):
-            target = one.with_name(one.name.removesuffix(_REPLACED))
+    for item in list(path.iterdir()):
+        if _REMAINS.fullmatch(item.name):
+            shutil.rmtree(item, ignore_errors=True)
+        elif item.name.endswith(_REPLACED) and _NAME.fullmatch(item.name):
+            target = item.with_name(item.name.removesuffix(_REPLACED))
             if target.exists():
-                shutil.rmtree(one, ignore_errors=True)
+                shutil.rmtree(item, ignore_errors=True)
             else:
-                one.rename(target)
+                item.rename(target)

@@ -39,7 +39,7 @@ _SAVE: Final = "Checkpoints.save"
 _RESTORE: Final = "Checkpoints.restore"
 
 _NOT_FILES: Final = frozenset(
-    {"aux", "con", "nul", "prn", *(f"{one}{n}" for one in ("com", "lpt") for n in range(10))}
+    {"aux", "con", "nul", "prn", *(f"{name}{n}" for name in ("com", "lpt") for n in range(10))}
 )
 """Names that are devices on Windows, whatever their suffix."""
 
@@ -135,7 +135,7 @@ def _content(name: str, part: Any) -> tuple[str, Any]:
 def _has_state(part: Any) -> bool:
     """Whether it is an object with a state, and no class of such."""
     methods = [getattr(part, name, None) for name in ("state_dict", "load_state_dict")]
-    return not isinstance(part, type) and all(callable(one) for one in methods)
+    return not isinstance(part, type) and all(callable(method) for method in methods)
 
 
 def _check_stored_names(encoder: PartEncoder) -> None:
@@ -175,8 +175,8 @@ class SavedParts:
         self._parts: Any = state.get("parts")
         self._random = state.get("random")
         if not isinstance(self._parts, dict) or not all(
-            isinstance(one, dict) and set(one) == {"kind", "content"} and one["kind"] in _KINDS
-            for one in self._parts.values()
+            isinstance(part, dict) and set(part) == {"kind", "content"} and part["kind"] in _KINDS
+            for part in self._parts.values()
         ):
             raise self._damaged("it does not describe parts")
         try:
@@ -204,9 +204,9 @@ class SavedParts:
         self._check(parts)
         restore_random = self._decoded("the random generators", lambda: restorer(self._plain()))
         values = {
-            name: self._load(name) if one["kind"] == "value" else self._generator(name)
-            for name, one in self._parts.items()
-            if one["kind"] != "state"
+            name: self._load(name) if part["kind"] == "value" else self._generator(name)
+            for name, part in self._parts.items()
+            if part["kind"] != "state"
         }
         generators = [
             (part.bit_generator, self._state_for(name, part, values.pop(name)))
@@ -221,7 +221,7 @@ class SavedParts:
 
     def _state_for(self, name: str, generator: Any, saved: Any) -> Any:
         """The state of a saved generator of NumPy, for another one."""
-        kinds = [type(one.bit_generator).__name__ for one in (generator, saved)]
+        kinds = [type(item.bit_generator).__name__ for item in (generator, saved)]
         if kinds[0] != kinds[1]:
             raise ArgumentError(
                 f"the part {name!r} draws by {kinds[0]}, and the saved one by {kinds[1]}",

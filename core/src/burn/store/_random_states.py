@@ -52,13 +52,13 @@ def _device_of(key: Key) -> Device | None:
         handles = registry.entry(key[0]).handles.values()
     except (DeviceUnavailableError, PluginError):
         return None
-    return next((one for one in list(handles) if one.generator == key), None)
+    return next((handle for handle in list(handles) if handle.generator == key), None)
 
 
 def _listed(state: Any) -> Any:
     """A state of a generator of NumPy with lists instead of arrays."""
     if isinstance(state, Mapping):
-        return {key: _listed(one) for key, one in state.items()}
+        return {key: _listed(value) for key, value in state.items()}
     return state.tolist() if isinstance(state, np.ndarray) else state
 
 
@@ -79,8 +79,8 @@ def restorer(saved: Any) -> Callable[[], None]:
     try:
         devices, python, numpy_state = saved["devices"], saved["python"], saved["numpy"]
         of_devices = [
-            (str(name), GeneratorState(_word(one["seed"]), _word(one["offset"])))
-            for name, one in devices.items()
+            (str(name), GeneratorState(_word(device["seed"]), _word(device["offset"])))
+            for name, device in devices.items()
         ]
         random.Random().setstate(python)  # noqa: S311 — it only checks the state
         kind = _checked_kind(numpy_state)

@@ -83,9 +83,10 @@ def _renamed(names: list[str], rename: Rename, operation: str) -> list[str | Non
     for pattern, replacement in _pairs(rename, operation):
         try:
             rule = re.compile(pattern)
-            fitting = {one for one in current if one is not None and rule.search(one)}
+            fitting = {name for name in current if name is not None and rule.search(name)}
             becomes = {
-                one: None if replacement is None else rule.sub(replacement, one) for one in fitting
+                name: None if replacement is None else rule.sub(replacement, name)
+                for name in fitting
             }
         except (re.error, IndexError) as error:
             raise ArgumentError(
@@ -96,16 +97,16 @@ def _renamed(names: list[str], rename: Rename, operation: str) -> list[str | Non
         if not fitting:
             raise ArgumentError(
                 f"rename has the pattern {pattern!r}, which fits no path",
-                hint=f"There are {_some(one for one in current if one is not None)}",
+                hint=f"There are {_some(name for name in current if name is not None)}",
                 operation=operation,
             )
-        current = [becomes.get(one, one) if one is not None else None for one in current]
+        current = [becomes.get(name, name) if name is not None else None for name in current]
     return current
 
 
 def _pairs(rename: Any, operation: str) -> list[tuple[str, str | None]]:
     try:
-        pairs = [tuple(one) for one in (rename.items() if hasattr(rename, "items") else rename)]
+        pairs = [tuple(value) for value in (rename.items() if hasattr(rename, "items") else rename)]
     except TypeError:
         pairs = [()]
     if isinstance(rename, str) or not all(

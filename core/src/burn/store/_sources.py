@@ -117,7 +117,7 @@ def read_index(path: Path) -> tuple[dict[str, str], dict[str, str]]:
     try:
         content = json.loads(path.read_text("utf-8"), object_pairs_hook=unique_keys)
         metadata, shards = content.get("metadata", {}), content["weight_map"]
-        texts = {key: one for key, one in metadata.items() if isinstance(one, str)}
+        texts = {key: value for key, value in metadata.items() if isinstance(value, str)}
         names = [*shards, *shards.values()]
     except (AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise failure(
@@ -130,7 +130,7 @@ def read_index(path: Path) -> tuple[dict[str, str], dict[str, str]]:
         if not isinstance(name, str):
             raise failure("", path, f"names {name!r}, which is no text", AGAIN)
     for name in set(shards.values()):
-        if name in {"", ".", ".."} or any(one in name for one in "/\\:\0"):
+        if name in {"", ".", ".."} or any(item in name for item in "/\\:\0"):
             raise failure(
                 "",
                 path,
@@ -142,7 +142,7 @@ def read_index(path: Path) -> tuple[dict[str, str], dict[str, str]]:
 
 def _in_folder(folder: Path) -> Path:
     """The one file of tensors in a folder."""
-    every = sorted(one.name for one in folder.iterdir())
+    every = sorted(path.name for path in folder.iterdir())
     names = [name for name in every if not _SHARD.search(name)]
     for ending in _ENDINGS:
         found = [name for name in names if name.endswith(ending)]

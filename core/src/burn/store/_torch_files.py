@@ -170,11 +170,11 @@ def _check_archive(path: Path) -> None:
             members = archive.infolist()
     except (zipfile.BadZipFile, NotImplementedError, ValueError) as error:
         raise failure("", path, f"is a damaged archive: {error}", AGAIN) from error
-    if any(one.filename.endswith("/constants.pkl") for one in members):
+    if any(member.filename.endswith("/constants.pkl") for member in members):
         raise failure(
             "", path, "is a program of TorchScript", "Save state_dict() of the model with PyTorch"
         )
-    if any(one.compress_type or one.file_size != one.compress_size for one in members):
+    if any(member.compress_type or member.file_size != member.compress_size for member in members):
         raise failure("", path, "is a compressed archive; torch.save writes none", AGAIN)
 
 
@@ -189,9 +189,9 @@ def _state_in(content: Any, path: Path) -> dict[str, Any]:
         if not isinstance(value, Mapping):
             return {}
         return {
-            key: one
-            for key, one in value.items()
-            if isinstance(key, str) and hasattr(one, "is_sparse")  # a tensor of PyTorch
+            key: part
+            for key, part in value.items()
+            if isinstance(key, str) and hasattr(part, "is_sparse")  # a tensor of PyTorch
         }
 
     if not isinstance(content, Mapping):
@@ -206,7 +206,7 @@ def _state_in(content: Any, path: Path) -> dict[str, Any]:
             return found
     if (found := tensors(content)) or not content:
         return found
-    nested = {key: found for key, one in content.items() if (found := tensors(one))}
+    nested = {key: found for key, value in content.items() if (found := tensors(value))}
     if len(nested) == 1:
         return next(iter(nested.values()))
     raise failure(

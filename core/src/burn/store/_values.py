@@ -92,7 +92,7 @@ class PartEncoder:
         if isinstance(value, Mapping):
             return self._mapping(value, path)
         if isinstance(value, list | tuple):
-            items = [self.encode(one, (*path, index)) for index, one in enumerate(value)]
+            items = [self.encode(part, (*path, index)) for index, part in enumerate(value)]
             return {"$tuple": items} if isinstance(value, tuple) else items
         raise OperandTypeError(
             f"{self._shown(path)} is {_named(value)}, which a checkpoint cannot hold",
@@ -110,7 +110,7 @@ class PartEncoder:
                     hint="Use str(key)",
                     operation=_OPERATION,
                 )
-        encoded = {str(key): self.encode(one, (*path, key)) for key, one in value.items()}
+        encoded = {str(key): self.encode(part, (*path, key)) for key, part in value.items()}
         return {"$dict": encoded} if any(key.startswith("$") for key in encoded) else encoded
 
     def _add(self, x: Tensor | np.ndarray[Any, Any], path: _Path) -> str:
@@ -148,7 +148,7 @@ class PartEncoder:
         return np.array(array, dtype.numpy, order="C", subok=False)
 
     def _shown(self, path: _Path) -> str:
-        return self.part + "".join(f"[{one!r}]" for one in path)
+        return self.part + "".join(f"[{item!r}]" for item in path)
 
 
 def _encoded(value: float | DType) -> Any:
@@ -176,12 +176,12 @@ def decoded(node: Any, source: TensorSource, depth: int = 0) -> Any:
     if depth > _DEEPEST + 1:
         raise MalformedError(f"more than {_DEEPEST} containers in one another")
     if isinstance(node, list):
-        return [decoded(one, source, depth + 1) for one in node]
+        return [decoded(item, source, depth + 1) for item in node]
     if not isinstance(node, dict):
         return node
     tag = next((key for key in node if key.startswith("$")), None)
     if tag is None:
-        return {key: decoded(one, source, depth + 1) for key, one in node.items()}
+        return {key: decoded(value, source, depth + 1) for key, value in node.items()}
     content = node[tag]
     expected = {"$tensor": {tag, "device"}}.get(tag, {tag})
     if tag not in _DECODERS or set(node) != expected:
@@ -218,13 +218,13 @@ def _decoded_number(parse: Callable[[str], Any]) -> Callable[..., Any]:
 def _decoded_dict(
     content: dict[str, Any], _: object, source: TensorSource, depth: int
 ) -> dict[str, Any]:
-    return {key: decoded(one, source, depth) for key, one in content.items()}
+    return {key: decoded(value, source, depth) for key, value in content.items()}
 
 
 def _decoded_tuple(
     content: Sequence[Any], _: object, source: TensorSource, depth: int
 ) -> tuple[Any, ...]:
-    return tuple([decoded(one, source, depth) for one in content])
+    return tuple([decoded(item, source, depth) for item in content])
 
 
 _DECODERS: Final[dict[str, tuple[type, Callable[..., Any]]]] = {

@@ -97,7 +97,7 @@ def checked_metadata(metadata: Mapping[str, str] | None) -> dict[str, str]:
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping) or not all(
-        isinstance(one, str) for pair in metadata.items() for one in pair
+        isinstance(part, str) for pair in metadata.items() for part in pair
     ):
         raise OperandTypeError(
             f"metadata are {metadata!r}",

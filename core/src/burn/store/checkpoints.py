@@ -227,7 +227,7 @@ class Checkpoints:
         StoreError
             If the folder cannot be read.
         """
-        return [one.step for one in self._folders("Checkpoints.steps")]
+        return [folder.step for folder in self._folders("Checkpoints.steps")]
 
     def wait(self) -> None:
         """Wait until the last checkpoint is on the disk.
@@ -257,10 +257,10 @@ class Checkpoints:
         folders = self._folders(_RESTORE)
         if step is None:
             return folders[-1] if folders else None
-        for one in folders:
-            if one.step == step:
-                return one
-        steps = ", ".join(str(one.step) for one in folders)
+        for folder in folders:
+            if folder.step == step:
+                return folder
+        steps = ", ".join(str(folder.step) for folder in folders)
         raise ArgumentError(
             f"{self.path} has no checkpoint of step {step}",
             hint=f"There are those of {steps}" if steps else "There is none",
@@ -269,13 +269,13 @@ class Checkpoints:
 
     def _advice(self, damaged: Folder, hint: str) -> str:
         """What to do about a damaged checkpoint: take the newest of the others that is intact."""
-        for one in reversed(self._folders(_RESTORE)):
-            if one.path != damaged.path:
+        for folder in reversed(self._folders(_RESTORE)):
+            if folder.path != damaged.path:
                 try:
-                    verify(one, _RESTORE)
+                    verify(folder, _RESTORE)
                 except StoreError:
                     continue
-                return f"Step {one.step} is intact: restore(step={one.step}). {hint}"
+                return f"Step {folder.step} is intact: restore(step={folder.step}). {hint}"
         return f"No other checkpoint here is intact. {hint}"
 
 

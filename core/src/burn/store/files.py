@@ -251,7 +251,9 @@ def load_into(
             module,
             values,
             read,
-            only=lambda path: patterns is None or any(fnmatchcase(path, one) for one in patterns),
+            only=lambda path: (
+                patterns is None or any(fnmatchcase(path, pattern) for pattern in patterns)
+            ),
             strict=strict,
             operation=operation,
         )

@@ -137,7 +137,7 @@ class _Key:
 
     def _broadcast_shape(self) -> Shape:
         try:
-            return broadcast_shapes(*[one.shape for one in self.indices])
+            return broadcast_shapes(*[index.shape for index in self.indices])
         except BurnError as error:
             error.operation = "indexing"
             raise
@@ -174,7 +174,7 @@ class _Key:
     def stacked_indices(self) -> Tensor:
         """The indices along a new last axis, as `gather_nd` takes them."""
         shape = (*self.indices_shape, 1)
-        columns = [one.broadcast_to(self.indices_shape).reshape(shape) for one in self.indices]
+        columns = [index.broadcast_to(self.indices_shape).reshape(shape) for index in self.indices]
         return calls.concat(columns, axis=len(self.indices_shape))
 
 
@@ -217,7 +217,7 @@ def setitem(x: Tensor, parts: tuple[Any, ...], value: Any) -> Tensor:
     if key.mask is not None and value.ndim == 0:
         # The number of true elements is not needed: the device would have to be asked for it.
         (axis,) = key.axes
-        column = [length if one == axis else 1 for one, length in enumerate(part.shape)]
+        column = [length if index == axis else 1 for index, length in enumerate(part.shape)]
         result = calls.where(key.mask.reshape(tuple(column)), value, part)
     else:
         result = broadcast_value(value, key.result_shape)

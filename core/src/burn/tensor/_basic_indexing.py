@@ -176,7 +176,7 @@ def _normalize_key(shape: Shape, parts: tuple[Any, ...]) -> tuple[Slices, Shape,
             has_new_axes = True
             result.append(1)
         elif part is Ellipsis:
-            following = [one for one in parts[number:] if one is not None]
+            following = [part for part in parts[number:] if part is not None]
             if EllipsisType in map(type, following):
                 _check_count(rank, parts)
             lengths = shape[axis : rank - len(following)]

@@ -60,8 +60,8 @@ def normalize_part(part: Any) -> Any:
         return np.asarray(part)
     if isinstance(part, (list, tuple, np.ndarray)):
         try:
-            for one in elements_of(part).arrays:
-                check_unmasked(one)
+            for item in elements_of(part).arrays:
+                check_unmasked(item)
             array = np.asarray(part)
         except ValueError as error:
             raise OperandTypeError(f"no index: {error}", operation="indexing") from None

@@ -87,7 +87,7 @@ def array_ufunc(
     own_name = _NAMES.get(name, name)
     exists = method == "__call__" and hasattr(x.__array_namespace__(), own_name)
     instead = f"Call burn.{own_name}" if exists else "Call a function of burn"
-    arrays = [one for one in inputs if not isinstance(one, DispatchTensor)]
+    arrays = [source for source in inputs if not isinstance(source, DispatchTensor)]
     both = ", with all arrays made tensors by burn.asarray()" if arrays else ""
     raise OperandTypeError(
         "NumPy's functions take no tensors",

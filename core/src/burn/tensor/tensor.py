@@ -264,7 +264,7 @@ class Tensor(Operators, HostConversion, Differentiable):
         data = self.data()
         array: Any = data.array
         if isinstance(data, QuantizedData):
-            array = tuple([one.array for one in data.parts])
+            array = tuple([part.array for part in data.parts])
         return _unpickle, (array, self.dtype.name, device, key, shared)
 
     def _check_portable(self, operation: str) -> None:

@@ -62,7 +62,7 @@ def check_unmasked(values: object) -> None:
 def _refuse_large(array: np.ndarray[Any, Any]) -> None:
     """Raise ScalarRangeError if all objects in an array are integers, which fit no dtype then."""
     numbers = array.ravel().tolist() if array.dtype.kind == "O" else []
-    if numbers and all(isinstance(one, int) for one in numbers):
+    if numbers and all(isinstance(number, int) for number in numbers):
         largest = shown_value(max(numbers, key=abs))
         raise ScalarRangeError(
             f"the integer {largest} fits no dtype",
@@ -211,7 +211,7 @@ class TensorData:
                 operation=operation,
             ) from None
         lengths = tuple(shape) if isinstance(shape, Iterable) else (shape,)
-        if any(not isinstance(one, (int, np.integer)) or one < 0 for one in lengths):
+        if any(not isinstance(length, (int, np.integer)) or length < 0 for length in lengths):
             raise ShapeError(
                 f"shape is {lengths}",
                 hint="Lengths of axes are integers, and not negative",
@@ -408,8 +408,8 @@ class TensorData:
         """
         defaults = TOLERANCES.get(self.dtype, (0.0, 0.0))
         bounds = [
-            one if given is None else given
-            for given, one in zip((rtol, atol), defaults, strict=True)
+            default if given is None else given
+            for given, default in zip((rtol, atol), defaults, strict=True)
         ]
         for bound in bounds:
             if not isinstance(bound, (int, float)) or not bound >= 0:

@@ -72,7 +72,7 @@ class QuantizedData(TensorData):
         arrays = [self.array, self.scales]
         if self.global_scale is not None:
             arrays.append(self.global_scale)
-        return [TensorData(one) for one in arrays]
+        return [TensorData(array) for array in arrays]
 
     @property
     def codes(self) -> npt.NDArray[Any]:

@@ -104,8 +104,8 @@ def _values(x: Any) -> Array:
 
 def _default_tolerance(*operands: Any) -> tuple[float, float]:
     """That of the least precise dtype among operands; Python's numbers have none of their own."""
-    arrays = [one for one in operands if hasattr(one, "dtype")] or operands
-    dtypes = [DType.of(_values(one).dtype).component for one in arrays]
+    arrays = [operand for operand in operands if hasattr(operand, "dtype")] or operands
+    dtypes = [DType.of(_values(array).dtype).component for array in arrays]
     found = [ELEMENTWISE[dtype] for dtype in dtypes if dtype.is_float]
     return max(found, default=(0.0, 0.0))
 

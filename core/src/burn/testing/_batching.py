@@ -149,8 +149,8 @@ def check_batched_gradients(subject: Subject, samples: OpSamples, one: Sample) -
         level = _Level.over(subject.backend, subject, problem.call.op)
         operands = _stacked(subject, level, calls, chosen)
         found = [
-            None if one is None else level.batch.unbatch(one, level.frame, 0, level.table)
-            for one in _gradients(problem, Autodiff(level.batch), operands)
+            None if gradient is None else level.batch.unbatch(gradient, level.frame, 0, level.table)
+            for gradient in _gradients(problem, Autodiff(level.batch), operands)
         ]
         for index, call in enumerate(calls):
             expected = _gradients(problem, subject.autodiff, call.upload(subject))
@@ -173,9 +173,9 @@ def _choices(call: Call) -> Iterator[frozenset[int]]:
 def _examples(subject: Subject, call: Call, chosen: frozenset[int]) -> list[Call]:
     """The calls of all examples; those of the sample alone if the op refuses another."""
     calls = [_variant(call, chosen, number) for number in range(SIZE)]
-    for one in calls[1:]:
+    for item in calls[1:]:
         try:
-            outputs = _run(subject, subject.table, one, one.upload(subject))
+            outputs = _run(subject, subject.table, item, item.upload(subject))
             _ = [subject.read(output) for output in outputs]
         except BurnError:
             return [call] * SIZE
@@ -238,7 +238,7 @@ def _batched(subject: Subject, level: _Level, parts: Sequence[Any], *, last: boo
 def _repeated(level: _Level, operand: Any) -> Any:
     """A tensor of the level below, or each of a list, once for every example."""
     if isinstance(operand, list):
-        return [_repeated(level, one) for one in operand]
+        return [_repeated(level, part) for part in operand]
     primitive = level.table.below.expand(operand, shape=(SIZE, *operand.shape))
     return level.batch.batch(primitive, level.frame, 0, level.table)
 
@@ -320,7 +320,7 @@ def _gradients(problem: Problem, autodiff: Autodiff, operands: Sequence[Any]) ->
         for position, part in problem.float_operands
     ]
     leaves = [autodiff.require_grad(x, subject.device) for x in floats]
-    whole = [list(one) if isinstance(one, list) else one for one in operands]
+    whole = [list(operand) if isinstance(operand, list) else operand for operand in operands]
     for (position, part), leaf in zip(problem.float_operands, leaves, strict=True):
         if part is None:
             whole[position] = leaf
@@ -328,7 +328,7 @@ def _gradients(problem: Problem, autodiff: Autodiff, operands: Sequence[Any]) ->
             whole[position][part] = leaf
     table = autodiff.for_device(subject.device)
     outputs = _run(subject, table, problem.call, whole)
-    counted = [one for one, counts in zip(outputs, problem.counted, strict=True) if counts]
+    counted = [output for output, counts in zip(outputs, problem.counted, strict=True) if counts]
     with subject.quiet():
         weights = [subject.upload(weight) for weight in problem.weights]
         total = weighted_sum(table, counted, weights)

@@ -133,7 +133,7 @@ def _with_few_shapes(subject: Subject, checks: Iterable[Check]) -> Iterator[Chec
         part: Any = check.dtype if is_native and check.suite == "values" else None
         if check.suite == "draws" and check.note in _DRAWS:
             part = check.note
-        if check.dtype is float16 and any(one in check.note for one in _NARROW):
+        if check.dtype is float16 and any(item in check.note for item in _NARROW):
             part = part, check.note
         if check.suite == "errors" and check.note.startswith(_FAR):
             part = check.note
@@ -148,14 +148,19 @@ def _with_few_shapes(subject: Subject, checks: Iterable[Check]) -> Iterator[Chec
 
 def _of_each_sort(op: str, candidates: list[Check], found: Iterable[Check]) -> Iterator[Check]:
     """Checks of an op, so that with those that were found there is one of each sort of samples."""
-    sorts = {one.note: sorts_of(one) for one in SAMPLES[op].samples}
+    sorts = {sample.note: sorts_of(sample) for sample in SAMPLES[op].samples}
     there = {
-        sort for one in found if (one.suite, one.op) == ("values", op) for sort in sorts[one.note]
+        sort
+        for check in found
+        if (check.suite, check.op) == ("values", op)
+        for sort in sorts[check.note]
     }
     # Wide types first: what is far from 0 is so in them alone.
-    left = sorted(candidates, key=lambda one: (-_width(one), one.dtype is not float32))
+    left = sorted(
+        candidates, key=lambda candidate: (-_width(candidate), candidate.dtype is not float32)
+    )
     while left:
-        best = max(left, key=lambda one: len(sorts[one.note] - there))
+        best = max(left, key=lambda check: len(sorts[check.note] - there))
         if not sorts[best.note] - there:
             return
         there |= sorts[best.note]
@@ -181,9 +186,11 @@ def _preference(check: Check) -> int:
     samples = SAMPLES[check.op].samples if check.op in SAMPLES else ()
     notes = (check.note, check.note.rpartition(", ")[0])
     preference = 0
-    for one in samples:
-        if one.note in notes:
-            shapes = [operand.shape for operand in one.operands if isinstance(operand, np.ndarray)]
+    for sample in samples:
+        if sample.note in notes:
+            shapes = [
+                operand.shape for operand in sample.operands if isinstance(operand, np.ndarray)
+            ]
             if shapes and len(shapes[0]) > 1 and 0 not in shapes[0]:
                 preference = 4 if shapes[0] == _COMMON_SHAPE else 2
             break

@@ -92,7 +92,7 @@ class Compiled:
         if name not in REGISTRY or Tag.DATA_DEPENDENT in REGISTRY[name].tags:
             return None
         ways = self.ways.get(name) or set().union(*self.ways.values())
-        return next((one for one in reversed(Way) if one in ways), None)
+        return next((way for way in reversed(Way) if way in ways), None)
 
     def for_device(self, device: DeviceId) -> _CompilingTable:
         """The ops of one device, each of which is compiled."""
@@ -117,7 +117,7 @@ class _CompilingTable(OpTable):
 
         def call(*operands: Any, **attributes: Any) -> Any:
             inputs: list[Any] = []
-            inner = [self._input(one, inputs) for one in operands]
+            inner = [self._input(operand, inputs) for operand in operands]
             signature, numbers = self._split(definition, attributes)
             key = repr((inner, signature))
             found = known.get(key)
@@ -133,7 +133,9 @@ class _CompilingTable(OpTable):
             result = runs[-1] if definition.returns_tuple else runs[-1][0]
             self._whole.count(definition, bool(found.kernels))
             operations = found.graph.operations
-            calls = [one.name for one in operations if isinstance(one, OperationIr)]
+            calls = [
+                operation.name for operation in operations if isinstance(operation, OperationIr)
+            ]
             is_exact = definition.name in SAMPLES and SAMPLES[definition.name].exact
             if is_exact and found.is_calls_alone and calls == [definition.name]:
                 self._check_bits(definition, result, partial(eager, *operands, **attributes))
@@ -146,7 +148,7 @@ class _CompilingTable(OpTable):
 
         def read(result: Any) -> list[Any]:
             outputs = result if definition.returns_tuple else [result]
-            return [self.backend.to_data(one).array for one in outputs]
+            return [self.backend.to_data(output).array for output in outputs]
 
         found, expected = read(result), read(eager())
         index = differing_bits(found, expected, lambda: read(eager()))
@@ -159,7 +161,7 @@ class _CompilingTable(OpTable):
     def _input(self, operand: Any, inputs: list[Primitive]) -> Any:
         """An operand as an operation has it; the primitives go to the inputs."""
         if isinstance(operand, list):
-            return tuple([self._input(one, inputs) for one in operand])
+            return tuple([self._input(part, inputs) for part in operand])
         if operand is None or operand.__class__ in {bool, int, float, complex}:
             return operand
         inputs.append(operand)
@@ -196,18 +198,20 @@ class _CompilingTable(OpTable):
     ) -> Executable:
         metas = infer(definition, operands, {**attributes, **numbers})
         tensors = [
-            one
+            part
             for operand in operands
-            for one in (operand if operand.__class__ is tuple else [operand])
-            if isinstance(one, TensorIr)
+            for part in (operand if operand.__class__ is tuple else [operand])
+            if isinstance(part, TensorIr)
         ]
         outputs = [
             TensorIr(len(tensors) + index, *meta, Status.NOT_INIT)
             for index, meta in enumerate(metas)
         ]
         operation = OperationIr(definition.name, tuple(operands), attributes, tuple(outputs))
-        scalars = [one for one in attributes.values() if isinstance(one, ScalarIr)]
-        results = tuple([one._replace(status=Status.READ_ONLY) for one in outputs])
+        scalars = [
+            attribute for attribute in attributes.values() if isinstance(attribute, ScalarIr)
+        ]
+        results = tuple([output._replace(status=Status.READ_ONLY) for output in outputs])
         return compiled(GraphIr((*tensors, *scalars), (), (operation,), results), self.table)
 
     def origin(self, definition: Op) -> str:

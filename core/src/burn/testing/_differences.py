@@ -143,7 +143,7 @@ def _reference_problem(samples: OpSamples, one: Sample, dtype: DType) -> Problem
         rounded = Problem(_reference_subject(), samples, one, dtype)
         problem.values = [value.astype(np.float64) for value in rounded.values]
         problem.weights = [weight.astype(np.float64) for weight in rounded.weights]
-        problem.directions = [one.astype(np.float64) for one in rounded.directions]
+        problem.directions = [direction.astype(np.float64) for direction in rounded.directions]
     return problem
 
 
@@ -161,7 +161,7 @@ def _alike(gradient: Array) -> Iterator[Array]:
 def _alone(problem: Problem, slope: Slope) -> list[Slope]:
     """A slope for each element; what is not finite is the edge of the domain, with one side."""
     slopes = [_first_slope(problem, slope.which, index[None]) for index in slope.indices]
-    return [one for one in slopes if np.isfinite(one.value)]
+    return [slope for slope in slopes if np.isfinite(slope.value)]
 
 
 def _first_slope(problem: Problem, which: int, indices: Array) -> Slope:

@@ -119,7 +119,7 @@ class ExpectedFailures:
 
     def unknown(self, subject: Subject) -> list[str]:
         """What is wrong with the lines that hold for a subject and fit none of its checks."""
-        left_out = {one.name for one in SUITES.values() if is_left_out(subject, one)}
+        left_out = {suite.name for suite in SUITES.values() if is_left_out(subject, suite)}
         lines = [
             line
             for line in self._lines

@@ -67,9 +67,9 @@ def is_differentiable(samples: OpSamples, one: Sample) -> bool:
 def differentiable(subject: Subject, samples: OpSamples, dtype: DType) -> list[Sample]:
     """The samples of an op that have gradients, and that a device can try with a dtype."""
     return [
-        one
-        for one in samples.samples
-        if is_differentiable(samples, one) and dtype in subject.dtypes(samples, one)
+        sample
+        for sample in samples.samples
+        if is_differentiable(samples, sample) and dtype in subject.dtypes(samples, sample)
     ]
 
 
@@ -232,7 +232,7 @@ def script_of_second_gradients(
             if counts
         ]
         along = weighted_sum(
-            transcript.table("below"), [one for one, _ in pairs], [other for _, other in pairs]
+            transcript.table("below"), [pair for pair, _ in pairs], [other for _, other in pairs]
         )
         transcript.write(f"second = inner.backward({along.name})")
     if slope is not None:

@@ -95,7 +95,9 @@ class Problem:
                 operands[position][part] = primitive
         result = getattr(table, self.call.op.name)(*operands, **self.call.attributes)
         outputs = self.call.outputs(result)
-        return tuple([one for one, counted in zip(outputs, self.counted, strict=True) if counted])
+        return tuple(
+            [output for output, counted in zip(outputs, self.counted, strict=True) if counted]
+        )
 
     def terms(self, values: Sequence[Array], weights: Sequence[Array]) -> Array:
         """The terms of the number that is differentiated."""
@@ -114,7 +116,7 @@ class Problem:
         with self.subject.quiet():
             outputs = self.run(table, leaves)
             total = weighted_sum(table, outputs, [self.upload(weight) for weight in weights])
-            sizes = [_largest(self.subject.read(autodiff.inner(one))) for one in outputs]
+            sizes = [_largest(self.subject.read(autodiff.inner(output))) for output in outputs]
             size = max(sizes, default=0.0)
             if not autodiff.is_tracked(total):
                 return [np.zeros_like(value) for value in values], size
@@ -160,9 +162,9 @@ class Problem:
                 for leaf, direction in zip(tracked, self.directions[:count], strict=True)
                 if (gradient := outer.grad(leaf, first)) is not None
             ]
-            size = max(_largest(self.subject.read(inner.inner(one))) for one, _ in pairs)
+            size = max(_largest(self.subject.read(inner.inner(pair))) for pair, _ in pairs)
             along = weighted_sum(
-                inner.for_device(device), [one for one, _ in pairs], [other for _, other in pairs]
+                inner.for_device(device), [pair for pair, _ in pairs], [other for _, other in pairs]
             )
             if not inner.is_tracked(along):
                 return [np.zeros_like(value) for value in everything], size

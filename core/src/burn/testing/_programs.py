@@ -170,7 +170,7 @@ def _check_not_traced(device: Device, call: Call, operands: Sequence[Any]) -> No
 
 
 def _tensors(device: Device, call: Call, subject: Subject) -> list[Any]:
-    return map_arrays(lambda one: dispatch.wrap(one, device.type_of(one)), call.upload(subject))
+    return map_arrays(lambda item: dispatch.wrap(item, device.type_of(item)), call.upload(subject))
 
 
 def _trace(

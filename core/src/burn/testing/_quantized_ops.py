@@ -54,12 +54,16 @@ class _Operands(NamedTuple):
 def schemes_of(subject: Subject) -> list[QuantScheme]:
     """The schemes to try ops with: those whose codes and scales the device has."""
     return [
-        one
-        for one in _SCHEMES
+        quant_scheme
+        for quant_scheme in _SCHEMES
         if all(
             map(
                 subject.supports,
-                (one.storage_dtype, one.native.storage_dtype, one.scale_dtype.storage),
+                (
+                    quant_scheme.storage_dtype,
+                    quant_scheme.native.storage_dtype,
+                    quant_scheme.scale_dtype.storage,
+                ),
             )
         )
     ]
@@ -117,7 +121,7 @@ def _choices(subject: Subject, call: Call) -> Iterator[_Operands]:
         and Kind.FLOAT in spec.kinds
     ]
     for scheme in schemes_of(subject):
-        for chosen in [*([one] for one in where), *([where] if len(where) > 1 else [])]:
+        for chosen in [*([number] for number in where), *([where] if len(where) > 1 else [])]:
             mixed, numbers = call.upload(subject), call.upload(subject)
             fits = True
             for position in chosen:

@@ -135,7 +135,7 @@ class Transcript:
             inferred = [Meta((), DType.of("bool"))] * len(names)
         metas = [inferred] if isinstance(inferred, Meta) else inferred
         outputs = [
-            Recorded(one, meta.shape, meta.dtype) for one, meta in zip(names, metas, strict=True)
+            Recorded(name, meta.shape, meta.dtype) for name, meta in zip(names, metas, strict=True)
         ]
         return tuple(outputs) if definition.returns_tuple else outputs[0]
 

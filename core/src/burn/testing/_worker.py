@@ -165,7 +165,7 @@ def _describe(
         "shape_cost": cost.as_json(),
         "few_shapes": chosen.few_shapes,
         "left_out": chosen.left_out,
-        "problems": [one for one in (chosen.problem, *expected.unknown(subject)) if one],
+        "problems": [name for name in (chosen.problem, *expected.unknown(subject)) if name],
         "checks": [
             [
                 *(check.suite, check.op, check.dtype.name if check.dtype else None, check.note),

@@ -192,7 +192,9 @@ def check_error_in_table(subject: Subject, samples: OpSamples, refused: ErrorSam
     if refused.lenient or refused.expected is DTypeError or Tag.CREATION in samples.op.tags:
         return
     call = refused_call_on(subject, samples, refused)
-    if call is None or not any(isinstance(one, (np.ndarray, list)) for one in call.operands):
+    if call is None or not any(
+        isinstance(operand, (np.ndarray, list)) for operand in call.operands
+    ):
         return
     operands = call.upload(subject)
     try:
@@ -206,16 +208,16 @@ def check_error_in_table(subject: Subject, samples: OpSamples, refused: ErrorSam
 
 def check_kinds(samples: OpSamples) -> None:
     """See that `Op.infer` refuses an operand of every kind of dtype that the op does not take."""
-    for one in samples.samples[:1]:
+    for sample in samples.samples[:1]:
         for position, spec in enumerate(samples.op.operands.values()):
             for dtype in DType.members():
                 if dtype.kind in spec.kinds:
                     continue
-                operands = list(_call_in_first_dtype(samples, one).metas)
+                operands = list(_call_in_first_dtype(samples, sample).metas)
                 wrong = Meta((2,), dtype)
                 operands[position] = [wrong] if spec.is_list else wrong
                 try:
-                    samples.op.infer(*operands, **_call_in_first_dtype(samples, one).attributes)
+                    samples.op.infer(*operands, **_call_in_first_dtype(samples, sample).attributes)
                 except DTypeError:
                     continue
                 raise Failure(f"{samples.op.describe(operands)} was not refused")
@@ -251,7 +253,7 @@ def script_of_refused(
             transcript.write(_reads(call.outputs(result)))
         else:
             outputs = _show_dispatched(transcript, call, operands)
-            transcript.write(", ".join([f"dispatch.to_data({one.name})" for one in outputs]))
+            transcript.write(", ".join([f"dispatch.to_data({output.name})" for output in outputs]))
     with transcript.block(f"except {wanted} as error:"):
         transcript.write(test)
     with transcript.block("else:"):
@@ -293,7 +295,7 @@ def _show_dispatched(
         expression = f"dispatch.create({', '.join(parts)})"
         return call.outputs(transcript.outputs(expression, name, (), attributes))
     transcript.set_up("wrap = lambda x: dispatch.wrap(x, device.type_of(x))")
-    wrapped = map_arrays(lambda one: replace(one, name=f"wrap({one.name})"), operands)
+    wrapped = map_arrays(lambda item: replace(item, name=f"wrap({item.name})"), operands)
     return call.outputs(transcript.call("dispatch", name, wrapped, attributes))
 
 
@@ -340,8 +342,11 @@ def run_in_dispatch(
     """Make a call as the public functions do; shape, dtype and values of each output."""
     tensors = call.outputs(_dispatched(_handle(subject), call, operands))
     return [
-        (Meta(tuple(one.primitive.shape), one.tensor_type.dtype), dispatch.to_data(one).array)
-        for one in tensors
+        (
+            Meta(tuple(tensor.primitive.shape), tensor.tensor_type.dtype),
+            dispatch.to_data(tensor).array,
+        )
+        for tensor in tensors
     ]
 
 
@@ -349,7 +354,7 @@ def _dispatched(device: Device, call: Call, operands: Sequence[Any]) -> Any:
     """Run a call on primitives through Dispatch, as the public functions do."""
     if Tag.CREATION in call.op.tags:
         return dispatch.create(call.op.name, device, **call.attributes)
-    tensors = map_arrays(lambda one: dispatch.wrap(one, device.type_of(one)), operands)
+    tensors = map_arrays(lambda item: dispatch.wrap(item, device.type_of(item)), operands)
     return dispatch.execute(call.op.name, *tensors, **call.attributes)
 
 
@@ -403,7 +408,7 @@ def refused_call_on(subject: Subject, samples: OpSamples, refused: ErrorSample) 
         return None
     if refused.in_data:
         outputs = call.outputs(call.op.infer(*call.metas, **call.attributes))
-        return call if all(subject.supports(one.dtype) for one in outputs) else None
+        return call if all(subject.supports(output.dtype) for output in outputs) else None
     try:
         call.op.infer(*call.metas, **call.attributes)
     except BurnError as error:
@@ -432,12 +437,12 @@ def _check_operands(subject: Subject, call: Call, operands: Sequence[Any], show:
 
 def _pairs(call: Call, primitives: Sequence[Any]) -> Iterator[tuple[str, Array, Any]]:
     """The arrays among operands, and within lists: the operand's name, and its primitive."""
-    for name, one, other in zip(call.op.operands, call.operands, primitives, strict=True):
-        if isinstance(one, list):
-            for part, (array, primitive) in enumerate(zip(one, other, strict=True)):
+    for name, operand, other in zip(call.op.operands, call.operands, primitives, strict=True):
+        if isinstance(operand, list):
+            for part, (array, primitive) in enumerate(zip(operand, other, strict=True)):
                 yield f"{name}[{part}]", array, primitive
-        elif isinstance(one, np.ndarray):
-            yield name, one, other
+        elif isinstance(operand, np.ndarray):
+            yield name, operand, other
 
 
 def _fail(call: Call, message: str, script: object = "", worst: float | None = None) -> NoReturn:

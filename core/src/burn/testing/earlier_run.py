@@ -53,7 +53,7 @@ class EarlierRun:
             raise ArgumentError(f"cannot resume {path}: {error}") from error
         try:
             schema, version = document["schema"], document["version"]
-            self._devices = {one["device"]: one for one in document["devices"]}
+            self._devices = {device["device"]: device for device in document["devices"]}
         except (KeyError, TypeError) as error:
             raise self._is_none() from error
         self._refuse("schema", schema, _SCHEMA)

@@ -146,7 +146,7 @@ class Trial:
     def floats(self) -> list[Array]:
         """The float arrays of the call, widened."""
         arrays = arrays_in([*self.one.arguments, self.one.keywords])
-        return [widened(self.converted(one)) for one in arrays if one.dtype.kind == "f"]
+        return [widened(self.converted(array)) for array in arrays if array.dtype.kind == "f"]
 
 
 def main_kind(one: FunctionCall) -> str:
@@ -311,7 +311,7 @@ def _subject_of(device: Device) -> Subject:
 def flat(result: Any) -> list[Any]:
     """Everything in a result that is no tuple, list or dict."""
     if isinstance(result, (tuple, list)):
-        return [part for one in result for part in flat(one)]
+        return [part for item in result for part in flat(item)]
     if isinstance(result, dict):
         return flat(list(result.values()))
     return [result]

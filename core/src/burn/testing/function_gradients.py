@@ -57,7 +57,7 @@ def check_function_gradients(
     weights = _weights(trial)
     if not weights:
         return None
-    gradients = [one.numpy() for one in _gradients(trial, values, weights)]
+    gradients = [gradient.numpy() for gradient in _gradients(trial, values, weights)]
     relative, absolute = _FIRST_TOLERANCE[dtype]
     size = _size(trial)
     worst = 0.0
@@ -101,7 +101,7 @@ def check_function_second_gradients(
         floats(*value.shape, low=0.5, high=1.5, phase=0.3 + 0.2 * index)
         for index, value in enumerate(values)
     ]
-    constants = [_constant(trial, one) for one in directions]
+    constants = [_constant(trial, direction) for direction in directions]
 
     def along(*tensors: Tensor) -> Any:
         gradients = burn.grad(_loss(trial, weights), tuple(range(len(tensors))))(*tensors)
@@ -135,10 +135,10 @@ def check_function_second_gradients(
 def _weights(trial: Trial) -> list[Array | None]:
     """What the elements of each float result count, None for other results; empty without any."""
     weights = [
-        floats(*np.shape(one), low=0.5, high=1.5, phase=0.1 + 0.2 * index)
-        if np.asarray(one).dtype.kind == "f"
+        floats(*np.shape(item), low=0.5, high=1.5, phase=0.1 + 0.2 * index)
+        if np.asarray(item).dtype.kind == "f"
         else None
-        for index, one in enumerate(trial.reference())
+        for index, item in enumerate(trial.reference())
     ]
     return weights if any(weight is not None for weight in weights) else []
 
@@ -151,8 +151,8 @@ def _products(results: Sequence[Any], weights: Sequence[Array | None]) -> Array:
 
 def _size(trial: Trial) -> float:
     """Largest magnitude of a float result."""
-    arrays = [np.abs(one) for one in trial.reference() if np.asarray(one).dtype.kind == "f"]
-    return max([float(np.max(one, initial=0.0)) for one in arrays], default=0.0)
+    arrays = [np.abs(item) for item in trial.reference() if np.asarray(item).dtype.kind == "f"]
+    return max([float(np.max(array, initial=0.0)) for array in arrays], default=0.0)
 
 
 def _constant(trial: Trial, value: Array) -> Tensor:

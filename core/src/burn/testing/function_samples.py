@@ -272,9 +272,9 @@ def map_arguments(function: Callable[[Any], Any], value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return function(value)
     if type(value) in (list, tuple):
-        return type(value)([map_arguments(function, one) for one in value])
+        return type(value)([map_arguments(function, part) for part in value])
     if type(value) is dict:
-        return {key: map_arguments(function, one) for key, one in value.items()}
+        return {key: map_arguments(function, part) for key, part in value.items()}
     return value
 
 
@@ -283,8 +283,8 @@ def arrays_in(value: Any) -> Iterator[Any]:
     if isinstance(value, np.ndarray):
         yield value
     elif type(value) in (list, tuple):
-        for one in value:
-            yield from arrays_in(one)
+        for part in value:
+            yield from arrays_in(part)
     elif isinstance(value, Mapping):
         yield from arrays_in(list(value.values()))
 
@@ -292,7 +292,7 @@ def arrays_in(value: Any) -> Iterator[Any]:
 def _attach(samples: FunctionSamples) -> None:
     if samples.name in FUNCTIONS:
         raise ValueError(f"function {samples.name!r} has samples already")
-    notes = [one.note for one in samples.samples] + [one.note for one in samples.errors]
+    notes = [sample.note for sample in samples.samples] + [error.note for error in samples.errors]
     doubled = sorted({note for note in notes if notes.count(note) > 1})
     if doubled:
         raise ValueError(f"function {samples.name!r} has several samples: {', '.join(doubled)}")

@@ -362,7 +362,7 @@ class MockBackend(Backend):
 
     def run(self, definition: Op, operands: Sequence[Any], attributes: dict[str, Any]) -> Any:
         """Run an op on the host, and hold it to what the device can do."""
-        arrays = [one for operand in operands for one in _parts(operand)]
+        arrays = [part for operand in operands for part in _parts(operand)]
         device = attributes["device"] if "device" in attributes else arrays[0].device
         unit = self._units[device]
         for array in arrays:
@@ -377,7 +377,7 @@ class MockBackend(Backend):
             )
         if not definition.returns_tuple:
             return self._made(result, device)
-        return tuple([self._made(one, device) for one in result])
+        return tuple([self._made(item, device) for item in result])
 
     def _made(self, values: Any, device: DeviceId) -> MockArray:
         array = MockArray(np.asarray(values), device)
@@ -497,10 +497,10 @@ def _numbered(devices: Sequence[MockDevice]) -> dict[DeviceId, MockDevice]:
 
 def _parts(operand: Any) -> list[MockArray]:
     found = operand if isinstance(operand, list) else [operand]
-    return [one for one in found if isinstance(one, MockArray)]
+    return [mock_array for mock_array in found if isinstance(mock_array, MockArray)]
 
 
 def _unwrapped(operand: Any) -> Any:
     if isinstance(operand, list):
-        return [_unwrapped(one) for one in operand]
+        return [_unwrapped(part) for part in operand]
     return operand.values if isinstance(operand, MockArray) else operand

@@ -272,9 +272,9 @@ def reference(
     accepted = _accepted(definition) if kinds is None else kinds
 
     def attach(function: Reference) -> Reference:
-        kept = tuple(_restricted(definition, one, accepted) for one in samples)
+        kept = tuple(_restricted(definition, sample, accepted) for sample in samples)
         refused = tuple(errors)
-        notes = [one.note for one in kept] + [one.note for one in refused]
+        notes = [sample.note for sample in kept] + [error_sample.note for error_sample in refused]
         doubled = sorted({note for note in notes if notes.count(note) > 1})
         if doubled:
             raise ValueError(f"op {name!r} has several samples called {', '.join(doubled)}")
@@ -310,7 +310,7 @@ def also_for_complex(
         What complex operands should give, where the reference of real ones cannot say it.
     """
     known = SAMPLES[name]
-    kept = [_restricted(known.op, one, Kind.COMPLEX) for one in samples]
+    kept = [_restricted(known.op, sample, Kind.COMPLEX) for sample in samples]
     function = known.reference
     if reference is not None:
 

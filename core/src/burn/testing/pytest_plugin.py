@@ -91,7 +91,9 @@ class ConformanceFile(pytest.File):
         compiles = self.config.getoption("burn_compiled")
         try:
             devices = [
-                one for name in self.config.getoption("burn_device") for one in devices_of(name)
+                device
+                for name in self.config.getoption("burn_device")
+                for device in devices_of(name)
             ]
             subjects = [
                 Subject.of(device, minimal=minimal, compiles=compiles) for device in devices

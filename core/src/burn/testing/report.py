@@ -200,10 +200,10 @@ class Report:
                 by_dtype.setdefault(result.check.dtype, []).append(result)
             if result.worst is not None and (row.worst is None or result.worst > row.worst):
                 row.worst, row.worst_dtype = result.worst, result.check.dtype
-        kinds = "".join([str(one.kinds or "") for one in SAMPLES[op].samples])
+        kinds = "".join([str(sample.kinds or "") for sample in SAMPLES[op].samples])
         for dtype in DType.members():
             if dtype in by_dtype:
-                status = min((one.status for one in by_dtype[dtype]), key=_WORST_FIRST.index)
+                status = min((result.status for result in by_dtype[dtype]), key=_WORST_FIRST.index)
                 passed = "passed" if row.origin == "native" else row.origin
                 row.cells[dtype] = passed if status is Status.PASSED else status.value
             elif str(dtype.kind) in kinds and dtype not in self.subject.dtypes:

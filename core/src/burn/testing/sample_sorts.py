@@ -98,12 +98,14 @@ def _of_integers(array: Array) -> Iterator[str]:
 
 def _of_attribute(name: str, value: Any) -> Iterator[str]:
     values = value if isinstance(value, tuple) else (value,)
-    numbers = [one for one in values if type(one) is int]
+    numbers = [value for value in values if type(value) is int]
     if name in ("axis", "axes") and len(numbers) > 1:
         yield "several axes"
         if len(numbers) >= _THREE:
             yield "three axes"
-    if name in _NOT_ONE and any(one > 1 or (one and name == "output_padding") for one in numbers):
+    if name in _NOT_ONE and any(
+        number > 1 or (number and name == "output_padding") for number in numbers
+    ):
         yield name
     if type(value) is bool and value:
         yield f"{name} is true"

@@ -176,7 +176,7 @@ class Session:
             for check in chosen.checks
             if (reason := expected.reason(subject, check.name)) is not None
         }
-        problems = [one for one in (chosen.problem, *expected.unknown(subject)) if one]
+        problems = [name for name in (chosen.problem, *expected.unknown(subject)) if name]
         for check in self._begin(SubjectSummary.of(subject), chosen.checks, reasons, problems):
             yield run_check(subject, check, expected)
 
@@ -217,7 +217,9 @@ class Session:
         self, suite: str, op: str, dtype: str | None, note: str, *, is_large: bool
     ) -> Check:
         """A check that a worker makes; in this process it is made only where it is called."""
-        body = partial(self._make_here, "/".join([one for one in (suite, op, dtype, note) if one]))
+        body = partial(
+            self._make_here, "/".join([name for name in (suite, op, dtype, note) if name])
+        )
         kind = None if dtype is None else DType.of(dtype)
         return Check(suite, op, kind, note, body, is_large=is_large)
 

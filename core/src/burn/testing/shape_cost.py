@@ -141,7 +141,7 @@ def _seconds(subject: Subject, run: Callable[[Any], Any], x: Any) -> float:
 
 def distinct_calls(op: str, results: Iterable[Result]) -> int:
     """How many of the calls of an op differ in shapes, dtype or attributes."""
-    samples = {one.note: one for one in SAMPLES[op].samples}
+    samples = {sample.note: sample for sample in SAMPLES[op].samples}
     return len(
         {
             (result.check.dtype, _form(samples[result.check.note]))

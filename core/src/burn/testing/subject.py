@@ -284,7 +284,7 @@ class Call:
         for operand, layout in zip(self.operands, self.layouts, strict=True):
             if isinstance(operand, list):
                 pairs = zip(operand, layout, strict=True)
-                result.append([subject.upload(one, like) for one, like in pairs])
+                result.append([subject.upload(pair, like) for pair, like in pairs])
             elif isinstance(operand, np.ndarray):
                 result.append(subject.upload(operand, layout))
             else:
@@ -306,7 +306,7 @@ class Call:
                 raise Failure(f"{self.op.name} returned a sequence, not its one output")
             return (result,)
         names = self.op.output_names(self.operands, self.attributes)
-        flat = is_sequence and not any(type(one) in _SEQUENCES for one in result)
+        flat = is_sequence and not any(type(item) in _SEQUENCES for item in result)
         if not flat or len(result) != len(names):
             found = f"{len(result)} objects" if flat else "lists" if is_sequence else "one object"
             raise Failure(

@@ -171,7 +171,7 @@ class _Outcome:
 def mutated_calls(samples: FunctionSamples) -> Iterator[MutatedCall]:
     """The wrong calls of a function, in an order drawn from its name: the same in every run."""
     found = list(_all_mutated(samples))
-    found.sort(key=lambda one: hashlib.sha256(str(one).encode()).digest())
+    found.sort(key=lambda mutated_call: hashlib.sha256(str(mutated_call).encode()).digest())
     yield from found
 
 
@@ -181,22 +181,22 @@ def _all_mutated(samples: FunctionSamples) -> Iterator[MutatedCall]:
         parameters = inspect.signature(public_function(samples.name)).parameters.values()
     except ValueError:  # a builtin
         return
-    for one in samples.samples:
-        wheres: list[int | str] = [*range(len(one.arguments) + 1)]
-        wheres += dict.fromkeys([*_keywords(parameters, len(one.arguments)), *one.keywords])
+    for sample in samples.samples:
+        wheres: list[int | str] = [*range(len(sample.arguments) + 1)]
+        wheres += dict.fromkeys([*_keywords(parameters, len(sample.arguments)), *sample.keywords])
         for where, wrong in itertools.product(wheres, WRONG):
             is_self = where == 0 and samples.name.startswith("Tensor.")
             if wrong.name not in skipped and not (is_self and not wrong.is_tensor):
-                yield MutatedCall(samples, one, where, wrong)
-        yield MutatedCall(samples, one, _MISSPELT, constant("a keyword that is none", 1))
+                yield MutatedCall(samples, sample, where, wrong)
+        yield MutatedCall(samples, sample, _MISSPELT, constant("a keyword that is none", 1))
 
 
 def _keywords(parameters: Iterable[inspect.Parameter], count: int) -> Iterator[str]:
     """The parameters that a call with `count` positional arguments may name."""
-    for index, one in enumerate(parameters):
-        is_left = one.kind is one.POSITIONAL_OR_KEYWORD and index >= count
-        if is_left or one.kind is one.KEYWORD_ONLY:
-            yield one.name
+    for index, parameter in enumerate(parameters):
+        is_left = parameter.kind is parameter.POSITIONAL_OR_KEYWORD and index >= count
+        if is_left or parameter.kind is parameter.KEYWORD_ONLY:
+            yield parameter.name
 
 
 def check_mutated_calls(
@@ -257,8 +257,8 @@ def _outcome(trial: Trial, arguments: Sequence[Any], keywords: dict[str, Any]) -
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             results = flat(trial.made(arguments, keywords))
-            tensors = [one for one in results if isinstance(one, burn.Tensor)]
-            sizes = [dispatch.to_data(one).array.size for one in tensors]
+            tensors = [result for result in results if isinstance(result, burn.Tensor)]
+            sizes = [dispatch.to_data(tensor).array.size for tensor in tensors]
             trial.device.sync()  # of a write to an argument
     except BurnError as error:
         text = _neutral(str(error), trial.device)
@@ -352,8 +352,8 @@ def _is_comparable(samples: FunctionSamples, one: FunctionCall, wrong: str = "")
 
 def _neutral(text: str, device: Device) -> str:
     """A message without the names of devices."""
-    for one, name in ((device.hardware, "DEVICE"), (reference_devices()[1], "OTHER")):
-        text = re.sub(rf"(?<![\w/]){re.escape(one.name)}(?![\w/])", name, text)
+    for item, name in ((device.hardware, "DEVICE"), (reference_devices()[1], "OTHER")):
+        text = re.sub(rf"(?<![\w/]){re.escape(item.name)}(?![\w/])", name, text)
     text = _INDEX.sub("index N is out of range", text)
     text = _DTYPES.sub("", text)
     return _LIBRARY.sub(r"\1", text)

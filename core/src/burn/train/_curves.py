@@ -114,7 +114,7 @@ def _plot(axes: Axes, history: History, name: str, epochs: _Epochs) -> None:
     values: list[float] = []
 
     def line(records: list[dict[str, Any]], key: str, **style: Any) -> None:
-        points = [(one["step"], _number(one[key])) for one in records if key in one]
+        points = [(record["step"], _number(record[key])) for record in records if key in record]
         if points:
             steps, heights = map(list, zip(*points, strict=True))
             marker = "o" if len(points) <= 20 and "alpha" not in style else None

@@ -137,11 +137,11 @@ def _store_error(path: Path, verb: str, error: OSError, hint: str) -> StoreError
 
 def _encoded(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
-        return next(word for word, one in NONFINITE.items() if str(one) == str(value))
+        return next(word for word, number in NONFINITE.items() if str(number) == str(value))
     if isinstance(value, dict):
-        return {name: _encoded(one) for name, one in value.items()}
+        return {name: _encoded(part) for name, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_encoded(one) for one in value]
+        return [_encoded(part) for part in value]
     return value
 
 
@@ -149,7 +149,7 @@ def _decoded(value: Any) -> Any:
     if isinstance(value, str):
         return NONFINITE.get(value, value)
     if isinstance(value, dict):
-        return {name: _decoded(one) for name, one in value.items()}
+        return {name: _decoded(part) for name, part in value.items()}
     if isinstance(value, list):
-        return [_decoded(one) for one in value]
+        return [_decoded(part) for part in value]
     return value

@@ -97,7 +97,7 @@ def description(parts: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str
     Nothing that says whose machine it is: no paths, no names of hosts.
     """
     modules = {name: part for name, part in parts.items() if hasattr(part, "num_parameters")}
-    tensors = [one for part in modules.values() for one in part.state_dict().values()]
+    tensors = [item for part in modules.values() for item in part.state_dict().values()]
     return {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
         "burn": version("burn-core"),

@@ -271,9 +271,9 @@ class Run:
         """The next step of the epoch after which there is more to do than to go on."""
         step = self.state.step
         saves = "epoch" if self.saver is None else self.saver.every
-        often = [one for one in (self.evaluate_every, saves) if one != "epoch"]
+        often = [number for number in (self.evaluate_every, saves) if number != "epoch"]
         ends = [] if self.steps is None else [self.steps]
-        return min([*ends, *[step + one - step % one for one in often]], default=math.inf)
+        return min([*ends, *[step + number - step % number for number in often]], default=math.inf)
 
     def _record_step(self) -> bool:
         """Whether to evaluate and record between two steps of an epoch."""

@@ -126,7 +126,7 @@ class Sum:
         else:
             carry = value >> _LOW_BITS
             arrays = [carry, value - (carry << _LOW_BITS)]
-        return [asarray(one, dtype=self._dtype, device=device, copy=True) for one in arrays]
+        return [asarray(array, dtype=self._dtype, device=device, copy=True) for array in arrays]
 
 
 def device_of(x: Tensor) -> Device:

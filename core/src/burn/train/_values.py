@@ -104,7 +104,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     if isinstance(value, Mapping):
-        return {str(name): plain(one) for name, one in value.items()}
+        return {str(name): plain(part) for name, part in value.items()}
     return value
 
 
@@ -144,7 +144,7 @@ def pick(name: str, record: Mapping[str, Any], operation: str) -> str:
     for candidate in (name, EVALUATION + name):
         if candidate in record:
             return candidate
-    known = ", ".join(one for one in record if one not in RESERVED)
+    known = ", ".join(name for name in record if name not in RESERVED)
     raise ArgumentError(
         f"there is no value {name!r}", hint=f"There are: {known or 'none'}", operation=operation
     )
@@ -268,7 +268,7 @@ class Averages:
 
     def means(self) -> dict[str, float]:
         """The means of all that has been read."""
-        return {name: one.mean for name, one in self._sums.items()}
+        return {name: total.mean for name, total in self._sums.items()}
 
     def metrics(self) -> dict[str, Any]:
         """The values of the metrics so far."""
@@ -277,7 +277,7 @@ class Averages:
     def take(self) -> dict[str, Any]:
         """Means and metrics, which begin anew."""
         resumed = self._resumed.items()
-        unmet = {name: one["value"] for name, one in resumed if one["value"] is not None}
+        unmet = {name: item["value"] for name, item in resumed if item["value"] is not None}
         values = self.means() | unmet | self.metrics()
         self.reset()
         return values
@@ -290,7 +290,7 @@ class Averages:
 
     def state_dict(self) -> dict[str, Any]:
         """The sums, and states and values of the metrics. All values of steps have been read."""
-        sums = {name: [one.total, one.error, one.count] for name, one in self._sums.items()}
+        sums = {name: [total.total, total.error, total.count] for name, total in self._sums.items()}
         values = self.metrics()
         metrics = self._resumed | {
             name: {"state": metric.state_dict(), "value": values.get(name)}
@@ -302,5 +302,5 @@ class Averages:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on from a state."""
         self._pending, self._metrics = [], {}
-        self._sums = {name: _Sum(*one) for name, one in state["sums"].items()}
+        self._sums = {name: _Sum(*total) for name, total in state["sums"].items()}
         self._resumed = dict(state["metrics"])

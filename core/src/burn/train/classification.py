@@ -342,7 +342,7 @@ class _ClassScore(_OfClasses):
         counts = [sums[name][:-2] for name in ("right", "predicted", "targets")]
         self._counted(counts[2].sum(), "target")
         if self.average == "micro":
-            return float(self._scores(*[one.sum() for one in counts]))
+            return float(self._scores(*[count.sum() for count in counts]))
         scores = self._scores(*counts)
         if self.average is None:
             return scores

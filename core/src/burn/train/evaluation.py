@@ -140,10 +140,10 @@ def _modules(forward: Any, model: Any) -> list[Module]:
     """The modules that are to infer."""
     is_several = isinstance(model, Iterable) and not isinstance(model, Module)
     modules = [] if model is None else list(model) if is_several else [model]
-    for one in modules:
-        if not isinstance(one, Module):
+    for module in modules:
+        if not isinstance(module, Module):
             raise OperandTypeError(
-                f"model has an object of type {type(one).__name__}",
+                f"model has an object of type {type(module).__name__}",
                 hint="Pass a module, or a list of modules",
                 operation="evaluate",
             )
@@ -153,8 +153,8 @@ def _modules(forward: Any, model: Any) -> list[Module]:
 @contextlib.contextmanager
 def _inferring(models: list[Module]) -> Iterator[None]:
     """Context in which modules infer; then each part of them does again what it did before."""
-    modes = [(one, one.training) for model in models for one in model.modules()]
-    trained = [model for model in models if any(one.training for one in model.modules())]
+    modes = [(module, module.training) for model in models for module in model.modules()]
+    trained = [model for model in models if any(module.training for module in model.modules())]
     for model in trained:
         model.eval()
     try:
@@ -162,9 +162,9 @@ def _inferring(models: list[Module]) -> Iterator[None]:
     finally:
         for model in trained:
             model.train()
-        for one, training in modes:  # parents before their children, which follow them
-            if one.training != training:
-                _ = one.train() if training else one.eval()
+        for mode, training in modes:  # parents before their children, which follow them
+            if mode.training != training:
+                _ = mode.train() if training else mode.eval()
 
 
 def _arguments(returned: Any, metrics: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:

@@ -71,15 +71,15 @@ def batched(
 @contextlib.contextmanager
 def resumed(stack: tuple[Transform, ...]) -> Iterator[None]:
     """Context in which transforms run again that have returned, for a backward pass."""
-    frames = [one.frame for one in stack if one.frame is not None]
-    for one in frames:
-        one.enter()
+    frames = [transform.frame for transform in stack if transform.frame is not None]
+    for frame in frames:
+        frame.enter()
     try:
         with running(stack):
             yield
     finally:
-        for one in frames:
-            one.leave()
+        for frame in frames:
+            frame.leave()
 
 
 def is_wrapped_at(x: Any, level: int) -> bool:

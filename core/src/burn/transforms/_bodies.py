@@ -49,7 +49,7 @@ def record_cond(
 ) -> tuple[Tensor, ...]:
     """Record one of two programs: the leaves of the result."""
     traced = [_traced(body, leaves, "cond") for body in bodies]
-    first, second = [one.words for one in traced]
+    first, second = [traced.words for traced in traced]
     if first != second:
         raise TraceError(
             f"the branches draw different amounts of random numbers, {first} and {second} words, "
@@ -61,7 +61,7 @@ def record_cond(
         return ()
     captured = _captured(traced)
     operands = part_tensors([*filter(is_tensor, leaves), *captured])
-    true_function, false_function = [one.graph(captured) for one in traced]
+    true_function, false_function = [traced.graph(captured) for traced in traced]
     outputs: tuple[Tensor, ...] = dispatch.execute(
         "cond",
         predicate,
@@ -75,8 +75,8 @@ def record_cond(
 
 def record_while_loop(condition: Body, body: Body, carry: Sequence[Tensor]) -> tuple[Tensor, ...]:
     """Record a loop of a number of iterations that is not known: the last carry."""
-    traced = [_traced(one, carry, "while_loop") for one in (condition, body)]
-    if any(one.words for one in traced):
+    traced = [_traced(body, carry, "while_loop") for body in (condition, body)]
+    if any(traced.words for traced in traced):
         raise TraceError(
             "the loop draws random numbers, and it is not known how many",
             hint="Use burn.scan, or burn.fori_loop with bounds that are Python integers; or draw "
@@ -84,7 +84,7 @@ def record_while_loop(condition: Body, body: Body, carry: Sequence[Tensor]) -> t
             operation="while_loop",
         )
     captured = _captured(traced)
-    goes_on, following = [one.graph(captured) for one in traced]
+    goes_on, following = [traced.graph(captured) for traced in traced]
     outputs: tuple[Tensor, ...] = dispatch.execute(
         "while_loop",
         part_tensors(carry),
@@ -107,7 +107,7 @@ def record_scan(
 
     None if there is no tensor to say where it runs.
     """
-    if any(isinstance(one.dtype, QDType) for one in elements):
+    if any(isinstance(element.dtype, QDType) for element in elements):
         raise TraceError(
             f"in a trace, a {operation} is not along a quantized tensor: elements share scales",
             hint="Call .dequantize() on it; what the function uses from outside, and what it "
@@ -115,7 +115,7 @@ def record_scan(
             operation=operation,
         )
     traced = _traced(body, [*carry, *elements], operation)
-    if any(isinstance(one, QDType) for one in traced.dtypes[len(carry) :]):
+    if any(isinstance(dtype, QDType) for dtype in traced.dtypes[len(carry) :]):
         raise TraceError(
             f"in a trace, a {operation} stacks no quantized tensors, whose scales may differ",
             hint="Call .dequantize() on what the function returns",
@@ -146,7 +146,7 @@ def record_scan(
 def _whole(tensors: Sequence[Tensor], dtypes: Sequence[DType]) -> tuple[Tensor, ...]:
     """Tensors of these dtypes, of which the parts of quantized ones are given."""
     device = tensors[0].tensor_type.device
-    primitives = joined([one.primitive for one in tensors], dtypes)
+    primitives = joined([tensor.primitive for tensor in tensors], dtypes)
     if len(primitives) == len(tensors):
         return tuple(tensors)
     return tuple(
@@ -161,7 +161,7 @@ def _drawing(tensors: Sequence[Tensor], words: int, operation: str) -> dict[str,
     """The attributes of an op that draws random numbers."""
     if not words:
         return {}
-    if any(one.kind == VMAP for one in transforms()):
+    if any(transform.kind == VMAP for transform in transforms()):
         raise TraceError(
             "in burn.vmap a body that draws random numbers would draw the same for all examples",
             hint="Draw them outside of it, and use them in it",
@@ -220,11 +220,11 @@ class _Traced(NamedTuple):
         own = {id(tensor): irs for tensor, irs in self.captured}
         inputs = [
             ir
-            for one in captured
-            for ir in own.get(id(one))
+            for tensor in captured
+            for ir in own.get(id(tensor))
             or [
                 TensorIr(self.recorder.next_id(), tuple(part.shape), part.dtype)
-                for part in part_tensors([one])
+                for part in part_tensors([tensor])
             ]
         ]
         graph = GraphIr(
@@ -259,7 +259,7 @@ def _called(body: Body, leaves: Sequence[Any], operation: str) -> _Traced:
         else dispatch.wrap(*trace.stand_in(leaf))
         for leaf in leaves
     ]
-    inputs = [ir for one in values if is_tensor(one) for ir in irs_of(one.primitive)]
+    inputs = [ir for value in values if is_tensor(value) for ir in irs_of(value.primitive)]
     with (
         plans_hidden_from_traces(),
         tracing(trace),
@@ -267,10 +267,10 @@ def _called(body: Body, leaves: Sequence[Any], operation: str) -> _Traced:
         trace,
     ):
         results = body(values)
-        for one in results:
-            trace.join(one)
-        outputs = [ir for one in results for ir in irs_of(one.primitive)]
-        dtypes = [one.tensor_type.dtype for one in results]
+        for result in results:
+            trace.join(result)
+        outputs = [ir for result in results for ir in irs_of(result.primitive)]
+        dtypes = [result.tensor_type.dtype for result in results]
         for captured in trace.captured:
             x = captured.tensor
             if x.primitive is not captured.start:
@@ -280,20 +280,20 @@ def _called(body: Body, leaves: Sequence[Any], operation: str) -> _Traced:
                     hint="Return the new value, and write it to the tensor outside",
                     operation=operation,
                 )
-    captures = [(one.tensor, irs_of(one.start)) for one in trace.captured]
+    captures = [(captured.tensor, irs_of(captured.start)) for captured in trace.captured]
     return _Traced(trace.recorder, inputs, outputs, dtypes, captures)
 
 
 def _check_scalars(recorder: Recorder, name: str, operation: str) -> None:
     """Raise unless the numbers that each run gets anew are those of the body."""
     own = set() if recorder.draw is None else {recorder.draw.seed.id, recorder.draw.offset.id}
-    for one in recorder.operations:
-        if not isinstance(one, OperationIr):
+    for item in recorder.operations:
+        if not isinstance(item, OperationIr):
             continue
-        for key, value in one.attributes.items():
+        for key, value in item.attributes.items():
             if isinstance(value, ScalarIr) and value.id not in own:
                 raise TraceError(
-                    f"in {name}, {key} of {one.name} is a runtime number from outside",
+                    f"in {name}, {key} of {item.name} is a runtime number from outside",
                     hint="Compute with a tensor instead, which a body may use from outside",
                     operation=operation,
                 )

@@ -139,13 +139,13 @@ class Calling:
     @functools.cached_property
     def is_tracked(self) -> bool:
         """Whether a result is tracked by leaves among the inputs."""
-        return any(one.__class__ is Result and one.is_tracked for one in self.results)
+        return any(result.__class__ is Result and result.is_tracked for result in self.results)
 
 
 def calling_of(graph: GraphIr) -> Calling:
     """How a graph without containers is called: with its inputs, for a tuple of its outputs."""
     arguments = tuple(
-        [Argument(f"arguments[{index}]", one) for index, one in enumerate(graph.inputs)]
+        [Argument(f"arguments[{index}]", source) for index, source in enumerate(graph.inputs)]
     )
     results = (Result(),) * len(graph.outputs)
     _, structure = flatten(tuple(range(len(arguments))))
@@ -160,7 +160,7 @@ def other_containers(calling: Calling, args: tuple[Any, ...]) -> ArgumentError:
         what = f"the program takes {wanted} arguments, and was given {given}"
     else:
         what = "the containers of the arguments are others than those of the examples"
-        expected = [one.name for one in calling.arguments]
+        expected = [argument.name for argument in calling.arguments]
         pairs = zip_longest(paths(args, "arguments"), expected, fillvalue="nothing")
         first = next((pair for pair in pairs if pair[0] != pair[1]), None)
         if first is not None:
@@ -172,7 +172,7 @@ def other_containers(calling: Calling, args: tuple[Any, ...]) -> ArgumentError:
 
 def other_leaf(calling: Calling, first: int, second: int) -> ArgumentError:
     """The error of two inputs that were one leaf in the examples, and are not in a call."""
-    names = [one.name for one in calling.arguments for _ in one.inputs]
+    names = [argument.name for argument in calling.arguments for _ in argument.inputs]
     names += ["a tensor from outside of the function"] * (second + 1 - len(names))
     return ArgumentError(
         f"{names[second]} was the same leaf as {names[first]} when the program was traced, and is "

@@ -115,7 +115,7 @@ class Calls(Making):
         """Follow the functions that are called, or those among their arguments."""
         if not function.objects:
             return self._of_burn(call)
-        return joined([self._call(one, call) for one in function.objects])
+        return joined([self._call(obj, call) for obj in function.objects])
 
     def _call(self, function: Any, call: Call) -> Value:
         for kinds, handle in _SORTS:
@@ -165,7 +165,7 @@ class Calls(Making):
         """A call of what ``functools.partial`` gave before."""
         self._contents(function.keywords)
         keywords = {name: self._item(function.keywords, name) for name in function.keywords}
-        args = [*[self._found(one) for one in function.args], *call.args]
+        args = [*[self._found(argument) for argument in function.args], *call.args]
         return self._call(function.func, Call(tuple(args), {**keywords, **call.keywords}))
 
     def _call_method_caller(self, function: operator.methodcaller, call: Call) -> Value:
@@ -193,9 +193,9 @@ class Calls(Making):
     def _parts_of(self, module: Any) -> None:
         """A module of burn calls the modules and functions that it has."""
         self._kept.append(module)
-        for one in (*children_of(module), *own_attributes(module).values()):
-            if is_watched(one) or is_a(one, _FUNCTIONS):
-                self._call(one, Call((), {}))
+        for child in (*children_of(module), *own_attributes(module).values()):
+            if is_watched(child) or is_a(child, _FUNCTIONS):
+                self._call(child, Call((), {}))
 
     def _called_now(self, name: str, function: Any, args: tuple[Any, ...]) -> Value:
         """What a function gives that returns an object which is there."""
@@ -209,8 +209,8 @@ class Calls(Making):
         if method.name in ("extend", "extendleft", "update", "union"):
             for value in call.args:
                 self.add(parts, self.contents(value))
-                for one in value.objects:
-                    method.parts.named |= named_parts(one)
+                for obj in value.objects:
+                    method.parts.named |= named_parts(obj)
             method.parts.named |= call.keywords
         elif method.name in _CHANGES or method.name == "setdefault":
             for value in call.args:
@@ -224,16 +224,16 @@ class Calls(Making):
             owner, names = call.args[0], call.args[1].objects
             if len(names) == 1 and is_a(names[0], str):
                 return self._get(owner, names[0], call.args[2:])
-            return joined([self.use(owner), *[self._vars(one) for one in owner.objects]])
+            return joined([self.use(owner), *[self._vars(obj) for obj in owner.objects]])
         if function is setattr and len(call.args) == 3:
             owner, name, value = call.args
-            for one in name.objects:
-                self.store(owner, str(one), value)
+            for obj in name.objects:
+                self.store(owner, str(obj), value)
             return UNKNOWN
         if function is __import__ and call.args:
             return self._imported(call.args[0])
         if function is vars and call.args:
-            return joined([self._vars(one) for one in call.args[0].objects])
+            return joined([self._vars(obj) for obj in call.args[0].objects])
         if function in _LOOKS_AT_NOTHING:
             return UNKNOWN
         if function in (eval, exec):
@@ -249,7 +249,7 @@ class Calls(Making):
         if is_a(owner, _DRAWS) or _is_clock(function):
             return self._another_each_time(function)
         if is_a(owner, contextvars.ContextVar) and function.__name__ == "get":
-            defaults = tuple([one.objects[0] for one in call.args if one.objects])
+            defaults = tuple([argument.objects[0] for argument in call.args if argument.objects])
             return self._called_now(f"{owner.name}.get()", function, defaults)
         if is_a(owner, (*CONTAINERS, np.ndarray, types.MappingProxyType)):
             return self._of_container(owner, function.__name__, call)
@@ -269,8 +269,8 @@ class Calls(Making):
         return Value(self._contents(container).objects, has_parts=True)
 
     def _imported(self, name: Value) -> Value:
-        modules = [sys.modules.get(str(one)) for one in name.objects]
-        return Value(tuple(one for one in modules if one is not None))
+        modules = [sys.modules.get(str(obj)) for obj in name.objects]
+        return Value(tuple(module for module in modules if module is not None))
 
     def _another_each_time(self, function: Any) -> Value:
         name = getattr(function, "__qualname__", "") or function.__name__
@@ -280,21 +280,21 @@ class Calls(Making):
     def _get(self, owner: Value, name: str, default: Sequence[Value]) -> Value:
         """What ``getattr`` gives."""
         found = list(default)
-        for one in owner.objects:
-            if isinstance(one, ABSTRACT) or is_tensor(one):
-                found.append(self._attribute(one, name))
+        for obj in owner.objects:
+            if isinstance(obj, ABSTRACT) or is_tensor(obj):
+                found.append(self._attribute(obj, name))
                 continue
-            if class_attribute(type(one), name) is ABSENT and name not in own_attributes(one):
-                self._add_absence(one, name)
-                found.append(self._computed(one, name))
+            if class_attribute(type(obj), name) is ABSENT and name not in own_attributes(obj):
+                self._add_absence(obj, name)
+                found.append(self._computed(obj, name))
             else:
-                found.append(self._attribute(one, name))
+                found.append(self._attribute(obj, name))
         return joined(found)
 
     def _vars(self, owner: Any) -> Value:
         """All attributes of an object."""
         if is_a(owner, type):
-            own = {name: one for name, one in vars(owner).items() if not name.startswith("__")}
+            own = {name: item for name, item in vars(owner).items() if not name.startswith("__")}
             return joined([self._attribute(owner, name) for name in own])
         own = own_attributes(owner)
         if not own or is_watched(owner):
@@ -312,18 +312,18 @@ class Calls(Making):
     def _of_burn(self, call: Call) -> Value:
         """A call of burn, or of what is not known: the result may call what it was given."""
         self._all_contents(call)
-        functions = [one for one in joined(call.values).objects if _is_called(one)]
+        functions = [obj for obj in joined(call.values).objects if _is_called(obj)]
         return Value(tuple(functions), has_parts=bool(functions))
 
     def _all_contents(self, call: Call) -> Value:
         """What containers among arguments have; functions among them may be called with that."""
         found: list[Value] = []
         functions: dict[int, Any] = {}
-        waiting = [(one, 0) for one in call.values]
+        waiting = [(value, 0) for value in call.values]
         while waiting:
             value, depth = waiting.pop()
-            functions |= {id(one): one for one in value.objects if _is_called(one)}
-            inside = joined([self._contents(one) for one in value.objects])
+            functions |= {id(obj): obj for obj in value.objects if _is_called(obj)}
+            inside = joined([self._contents(obj) for obj in value.objects])
             if inside.objects:
                 found.append(inside)
                 if depth < _MAX_LEVELS:
@@ -331,14 +331,14 @@ class Calls(Making):
         contents = joined(found)
         if functions:
             args = joined([contents, *call.values])
-            objects = [one for one in args.objects if id(one) not in functions]
+            objects = [obj for obj in args.objects if id(obj) not in functions]
             rest = Value(tuple(objects), has_parts=True)
-            for number, one in functions.items():
+            for number, function in functions.items():
                 tried = number, concrete([rest])
                 if tried not in self._tried:
                     self._tried.add(tried)
-                    self._call(one, Call((rest,) * 3, {}))
-                    self._call(one, Call((), {}))  # with its defaults
+                    self._call(function, Call((rest,) * 3, {}))
+                    self._call(function, Call((), {}))  # with its defaults
         return contents
 
     def _closure(self, function: types.FunctionType, call: Call) -> Value:
@@ -347,11 +347,11 @@ class Calls(Making):
         for cell in function.__closure__ or ():
             held = CheckedVariable("", cell, "").value
             inside = held.values() if is_a(held, (dict, types.MappingProxyType)) else ()
-            for one in (held, *list(inside)[:64]):
-                if is_a(one, _FUNCTIONS):
-                    made.append(self._call(one, call))
-                elif is_watched(one):
-                    self._found(one)
+            for item in (held, *list(inside)[:64]):
+                if is_a(item, _FUNCTIONS):
+                    made.append(self._call(item, call))
+                elif is_watched(item):
+                    self._found(item)
         wrapped = vars(function).get("__wrapped__")
         if is_a(wrapped, types.FunctionType):
             made.append(self._call(wrapped, call))
@@ -381,11 +381,11 @@ def _cached(function: Any) -> Value:
     """The objects that ``functools.cache`` keeps for a function."""
     if not is_a(function, functools._lru_cache_wrapper):
         return UNKNOWN
-    held = [one for one in gc.get_referents(function) if is_a(one, dict)]
-    found = [one for values in held for one in values.values()]
-    links = [one for one in found if type(one).__name__ == "_lru_list_elem"]
-    found += [one for link in links for one in gc.get_referents(link)]
-    return Value(tuple(one for one in found if not is_a(one, SCALARS)))
+    held = [referent for referent in gc.get_referents(function) if is_a(referent, dict)]
+    found = [value for values in held for value in values.values()]
+    links = [item for item in found if type(item).__name__ == "_lru_list_elem"]
+    found += [referent for link in links for referent in gc.get_referents(link)]
+    return Value(tuple(item for item in found if not is_a(item, SCALARS)))
 
 
 def _is_clock(function: Any) -> bool:

@@ -75,7 +75,7 @@ class Given:
         if not is_quantized(self.start):
             return [self]
         names = ("values", "scales", "global_scale")[: len(self.start.parts)]
-        return [replace(self, part=one, is_first=one == "values") for one in names]
+        return [replace(self, part=name, is_first=name == "values") for name in names]
 
     def release(self) -> None:
         """Let go of the tensors."""

@@ -243,13 +243,13 @@ def record(
             reserved_by(trace.recorder.reserve),
             trace,
         ):
-            for one in reads.objects:
+            for obj in reads.objects:
                 for watch_of in watches:
-                    read = watch_of(one)
+                    read = watch_of(obj)
                     if read is not None:
                         trace.watch(read)
             result = function(*values, **named)
-            used = {id(one.tensor) for one in trace.captured}
+            used = {id(captured.tensor) for captured in trace.captured}
             moving = {number: check for number, check in moving.items() if number in used}
             changed = _compared(reads, moving, code)
             recorded = _recorded(trace, code, signature, result, moving)
@@ -267,8 +267,8 @@ def record(
     recorded.watched = [(read, read()) for read, _ in trace.watched]
     recorder = trace.recorder
     signature.release()
-    for one in recorded.given:
-        one.release()
+    for given in recorded.given:
+        given.release()
     trace.forget()  # a function that each call calls may hold the trace
     return recorder, recorded
 
@@ -293,7 +293,7 @@ def _recorded(
     for name, made, before in trace.passed:
         _check_unchanged(name, made, before)
     captured = _captured(trace, code, moving)
-    moved = {id(one.stand_in): one.variable for one in captured if one.is_argument}
+    moved = {id(tensor.stand_in): tensor.variable for tensor in captured if tensor.is_argument}
     given = [*signature.given, *captured]
     results = Results(trace, code, signature.stand_ins | moved, given)
     expression = results.result(result)
@@ -306,11 +306,11 @@ def _recorded(
     draw = recorder.draw
     numbers = [*signature.numbers, *_read_numbers(trace, code)]
     scalars = [number for number, _ in numbers]
-    inputs = [one.ir for one in given]
-    outputs = [ir_of(one) for one in results.primitives]
+    inputs = [given.ir for given in given]
+    outputs = [ir_of(primitive) for primitive in results.primitives]
     backward: Backward | None = None
     saved: list[TensorIr] = []
-    tracked = [index for index, one in enumerate(results.outputs) if one.is_tracked]
+    tracked = [index for index, output in enumerate(results.outputs) if output.is_tracked]
     if tracked:
         backward, saved = way_back(
             trace, list(trace.sources.values()), given, results.primitives, tracked, scalars
@@ -325,9 +325,9 @@ def _recorded(
         )
     )
     of_arguments, code.lines = code.lines, []
-    for one in captured:
-        if one.is_first and not one.is_argument:
-            code.check_tensor(one)
+    for tensor in captured:
+        if tensor.is_first and not tensor.is_argument:
+            code.check_tensor(tensor)
     checks, code.lines = code.lines, of_arguments
     return Recorded(
         graph,
@@ -341,7 +341,7 @@ def _recorded(
         rebound,
         expression,
         count,
-        len({id(one.start.node) for one in given if one.state and one.is_argument}),
+        len({id(given.start.node) for given in given if given.state and given.is_argument}),
         default_asked() != trace.asked,
         _device_of(recorder),
         backward,
@@ -355,10 +355,10 @@ def _check_unchanged(name: str, made: Any, before: Any) -> None:
     items, old = (
         (list(made.items()), list(before.items())) if isinstance(made, dict) else (made, before)
     )
-    pairs = [(one, other) for one, other in zip(items, old, strict=False)]
+    pairs = [(item, other) for item, other in zip(items, old, strict=False)]
     is_same = len(items) == len(old) and all(
-        (one is other) or (isinstance(made, dict) and one[0] is other[0] and one[1] is other[1])
-        for one, other in pairs
+        (item is other) or (isinstance(made, dict) and item[0] is other[0] and item[1] is other[1])
+        for item, other in pairs
     )
     if not is_same:
         raise TraceError(
@@ -375,9 +375,9 @@ def _captured(trace: Compiling, code: Code, moving: Mapping[int, Check]) -> list
     Those that move are read at each call, as arguments are.
     """
     found: list[Given] = []
-    for one in trace.captured:
-        x = one.tensor
-        outside = dispatch.wrap(one.primitive, one.tensor_type)
+    for captured in trace.captured:
+        x = captured.tensor
+        outside = dispatch.wrap(captured.primitive, captured.tensor_type)
         check = moving.get(id(x))
         if check is None:
             name, variable = f"a tensor {meta_of(outside)} from outside", code.constant(x, "c")
@@ -386,13 +386,13 @@ def _captured(trace: Compiling, code: Code, moving: Mapping[int, Check]) -> list
             code.unless(f"{variable}.__class__ is {code.shared(x.__class__, 'k')}", name)
         given = Given(
             name,
-            one.tensor_type,
+            captured.tensor_type,
             variable,
             state_of(outside),
             is_argument=check is not None,
             tensor=outside,
             stand_in=x,
-            start=one.start,
+            start=captured.start,
         )
         if check is not None:
             code.check_tensor(given)

@@ -24,7 +24,7 @@ def modules_in(structure: Structure) -> list[Any]:
     """What containers have of modules beside their trainable parameters."""
     own = [structure.metadata] if is_module_part(structure.metadata) else []
     parts = [modules_in(child) for child in structure.children if child.kind is not None]
-    return own + [one for part in parts for one in part]
+    return own + [item for part in parts for item in part]
 
 
 def check_module(expected: Any, given: Any) -> None:
@@ -87,8 +87,8 @@ def is_same(value: Any, expected: Any) -> bool:
         return value.__class__ is kind and repr(value) == repr(expected)
     if is_record(expected):
         return value.__class__ is kind and all(
-            is_same(getattr(value, one.name, None), getattr(expected, one.name, None))
-            for one in dataclasses.fields(expected)
+            is_same(getattr(value, field.name, None), getattr(expected, field.name, None))
+            for field in dataclasses.fields(expected)
         )
     try:
         is_equal = value.__class__ is kind and bool(value == expected)

@@ -76,23 +76,23 @@ class Contents(Paths):
 
     def contents(self, owner: Value) -> Value:
         """All items of the containers that a value may be."""
-        inside = joined([self._contents(one) for one in owner.objects])
+        inside = joined([self._contents(obj) for obj in owner.objects])
         return Value(joined([owner, inside]).objects, has_parts=True) if owner.has_parts else inside
 
     def truth(self, value: Value) -> None:
         """Whether objects are true: containers are by their length, objects by two methods."""
-        for one in value.objects:
-            if is_a(one, np.ndarray):
-                self._contents(one)
-            elif _is_container(one):
-                self._compare_call(f"whether {self._name(one)} is empty", operator.not_, one)
+        for obj in value.objects:
+            if is_a(obj, np.ndarray):
+                self._contents(obj)
+            elif _is_container(obj):
+                self._compare_call(f"whether {self._name(obj)} is empty", operator.not_, obj)
         self._of_methods([value], ("__bool__", "__len__"))
 
     def length(self, value: Value) -> None:
         """The length of containers and of objects with a method for it."""
-        for one in value.objects:
-            if _is_container(one):
-                self._compare_call(f"the length of {self._name(one)}", len, one)
+        for obj in value.objects:
+            if _is_container(obj):
+                self._compare_call(f"the length of {self._name(obj)}", len, obj)
         self._of_methods([value], ("__len__",))
 
     def _compare_call(self, name: str, function: Any, owner: Any) -> None:
@@ -111,12 +111,12 @@ class Contents(Paths):
         found = []
         for value in values:
             others = tuple([other for other in values if other is not value])
-            for one in value.objects:
+            for obj in value.objects:
                 for name in names:
-                    function = self._users_method(class_of(one), name)
+                    function = self._users_method(class_of(obj), name)
                     if function is not None:
-                        self._check_class(class_of(one), name)
-                        found.append(self._call(function, Call((known(one), *others), {})))
+                        self._check_class(class_of(obj), name)
+                        found.append(self._call(function, Call((known(obj), *others), {})))
         return joined(found)
 
     def use(self, value: Value) -> Value:
@@ -204,8 +204,8 @@ class Contents(Paths):
             if function is not None:
                 made = self._call(function, Call((known(owner),), {}))
                 found.append(made)
-                others = [one for one in made.objects if one is not owner]
-                found += [self._contents(one) for one in others]
+                others = [obj for obj in made.objects if obj is not owner]
+                found += [self._contents(other) for other in others]
         return Value(joined(found).objects, has_parts=bool(found))
 
     def _items_of(self, owner: Any) -> Value:
@@ -213,13 +213,13 @@ class Contents(Paths):
         if is_a(owner, collections.abc.Mapping):
             keys = [key for key in owner if not is_a(key, SCALARS)]
             items = itertools.chain(owner.values(), keys)
-        found = [one for one in itertools.islice(items, _MAX_ITEMS) if one is not owner]
-        held = [one for one in found if not is_a(one, SCALARS)] or found[:64]
+        found = [item for item in itertools.islice(items, _MAX_ITEMS) if item is not owner]
+        held = [item for item in found if not is_a(item, SCALARS)] or found[:64]
         if len(owner) > _MAX_ITEMS and len(held) > 64:
             self.lose(self._name(owner), f"whose items beyond {_MAX_ITEMS} are not followed")
         self.objects += held
-        for index, one in enumerate(held):
-            self._names.setdefault(id(one), f"{self._name(owner)}[{index}]")
+        for index, item in enumerate(held):
+            self._names.setdefault(id(item), f"{self._name(owner)}[{index}]")
         return Value(tuple(held))
 
 

@@ -36,15 +36,15 @@ def with_donations(recorded: Recorded, given_up: Collection[Given]) -> GraphIr:
     error all is as before.
     """
     graph = recorded.graph
-    ids = Counter([one.id for one in graph.outputs])
-    inputs = {one.id for one in graph.inputs if not isinstance(one, ScalarIr)}
-    early = {one.tensor.id for one in graph.constants} | _made_before_an_error(graph)
+    ids = Counter([output.id for output in graph.outputs])
+    inputs = {source.id for source in graph.inputs if not isinstance(source, ScalarIr)}
+    early = {constant.tensor.id for constant in graph.constants} | _made_before_an_error(graph)
     saved = recorded.backward.saved if recorded.backward is not None else ()
     kept = {index for kind, index in saved if kind == "input"}
     free = [
         index
-        for index, one in enumerate(graph.outputs[: len(recorded.outputs)])
-        if ids[one.id] == 1 and one.id not in inputs and one.id not in early
+        for index, output in enumerate(graph.outputs[: len(recorded.outputs)])
+        if ids[output.id] == 1 and output.id not in inputs and output.id not in early
     ]
 
     is_free = set(free)
@@ -68,13 +68,13 @@ def with_donations(recorded: Recorded, given_up: Collection[Given]) -> GraphIr:
     for index in reversed(free):
         if index not in taken and index < recorded.result_count:
             results.setdefault(graph.outputs[index][1:3], []).append(index)
-    donated = {id(one) for one in given_up}
+    donated = {id(given) for given in given_up}
     for input, one in enumerate(recorded.given):
         if id(one) not in donated or input in chosen or not may_be_written(input):
             continue
         fitting = results.get(graph.inputs[input][1:3])  # type: ignore[index]  # likewise
         pairs.append((input, fitting.pop() if fitting else None))
-    return replace(graph, donated=tuple([Donation(*one) for one in pairs]))
+    return replace(graph, donated=tuple([Donation(*pair) for pair in pairs]))
 
 
 def _made_before_an_error(graph: GraphIr) -> set[int]:
@@ -83,7 +83,7 @@ def _made_before_an_error(graph: GraphIr) -> set[int]:
     All of them, if it is one that no kernel runs: it may run after those that kernels run.
     """
     last = 0
-    operations = [one for one in graph.operations if isinstance(one, OperationIr)]
+    operations = [operation for operation in graph.operations if isinstance(operation, OperationIr)]
     for index, operation in enumerate(operations):
         if may_raise(operation):
             is_of_indices = Tag.CHECKS_INDICES in REGISTRY[operation.name].tags
@@ -120,8 +120,8 @@ class _Donor:
         """Whether nothing has begun to refer to the primitive since."""
         x = self.given.variable
         parts = [f"{self.reference}() is {self.given.value}", f"not {x}.link"]
-        for name, one in zip(self.counts, self.counted, strict=True):
-            parts.append(f"getrefcount({one.format(x=x)}) <= {name}")
+        for name, item in zip(self.counts, self.counted, strict=True):
+            parts.append(f"getrefcount({item.format(x=x)}) <= {name}")
         return " and ".join(parts)
 
 
@@ -149,8 +149,8 @@ class Donors:
         self._donors = [self._donor(given[input], input) for input, _ in graph.donated]
         self._calls = 0
         self._is_used = False
-        code.names |= {one.reference: _nothing for one in self._donors}
-        code.names |= {name: 0 for one in self._donors for name in one.counts}
+        code.names |= {donor.reference: _nothing for donor in self._donors}
+        code.names |= {name: 0 for donor in self._donors for name in donor.counts}
         code.names |= {"donates": True, "verify": self._verify, "with_copies": self._with_copies}
 
     def _donor(self, given: Given, input: int) -> _Donor:
@@ -172,17 +172,17 @@ class Donors:
         shared : sequence of str
             Lines for tensors that have views.
         """
-        arguments = [one.given.variable for one in self._donors if one.given.is_argument]
-        verify = f"copies = verify(({''.join([f'{one}, ' for one in arguments])}))"
+        arguments = [donor.given.variable for donor in self._donors if donor.given.is_argument]
+        verify = f"copies = verify(({''.join([f'{argument}, ' for argument in arguments])}))"
         lines = [*shared, "copies = ()", f"if donates: {verify}"]
-        if not all(one.counts for one in self._donors):
+        if not all(donor.counts for donor in self._donors):
             return lines
         self._code.names["getrefcount"] = sys.getrefcount
-        conditions = " and ".join([one.condition() for one in self._donors])
+        conditions = " and ".join([donor.condition() for donor in self._donors])
         return [
             f"if donates and {conditions}: copies = ()",
             "else:",
-            *[f"    {one}" for one in lines],
+            *[f"    {line}" for line in lines],
         ]
 
     def _verify(self, arguments: Sequence[Any]) -> list[int]:

@@ -124,8 +124,8 @@ class Entry:
 
     def _check_arguments(self, recorded: Recorded, code: Code) -> None:
         """What is asked of the arguments together."""
-        arguments = [one for one in recorded.given if one.is_argument and one.is_first]
-        leaves = [f"{one.variable}.primitive.node" for one in arguments if one.state]
+        arguments = [given for given in recorded.given if given.is_argument and given.is_first]
+        leaves = [f"{argument.variable}.primitive.node" for argument in arguments if argument.state]
         if len(leaves) > 1:
             code.unless(
                 f"len({{{', '.join(leaves)}}}) == {recorded.leaf_count}",
@@ -134,28 +134,30 @@ class Entry:
         rebound = {index for index, _ in recorded.rebound}
         writes = any(recorded.given[index].is_argument for index in rebound)
         outside = {
-            id(code.names[one.variable])
-            for index, one in enumerate(recorded.given)
-            if not one.is_argument and (writes or index in rebound or one.state)
+            id(code.names[given.variable])
+            for index, given in enumerate(recorded.given)
+            if not given.is_argument and (writes or index in rebound or given.state)
         }
-        for one in arguments if outside else ():
+        for argument in arguments if outside else ():
             code.unless(
-                f"id({one.variable}) not in {code.constant(frozenset(outside))}",
-                f"whether {one.name} is a tensor from outside",
+                f"id({argument.variable}) not in {code.constant(frozenset(outside))}",
+                f"whether {argument.name} is a tensor from outside",
             )
         for index, _ in recorded.rebound:
             target = recorded.given[index]
-            others = [one.variable for one in arguments if one.variable != target.variable]
+            others = [
+                argument.variable for argument in arguments if argument.variable != target.variable
+            ]
             if not target.is_argument:
                 continue
             if others:
-                condition = " and ".join([f"{one} is not {target.variable}" for one in others])
+                condition = " and ".join([f"{other} is not {target.variable}" for other in others])
                 code.unless(condition, "which arguments are one tensor")
             code.names["check_views"] = _check_views
-            users = [one.variable for one in recorded.given if one.is_first]
+            users = [given.variable for given in recorded.given if given.is_first]
             code.lines.append(
                 f"if {target.variable}.link: check_views({target.variable}, {target.name!r}, "
-                f"({''.join([f'{one}, ' for one in users])}))"
+                f"({''.join([f'{user}, ' for user in users])}))"
             )
 
     def _body(self, recorded: Recorded, code: Code) -> list[str]:
@@ -178,12 +180,14 @@ class Entry:
     def _check_links(self, recorded: Recorded, code: Code) -> list[str]:
         """The line that refuses an argument which shares elements with what is rebound."""
         targets = [recorded.given[index] for index, _ in recorded.rebound]
-        outside = [one.variable for one in targets if not one.is_argument]
-        arguments = [one.variable for one in recorded.given if one.is_argument and one.is_first]
+        outside = [target.variable for target in targets if not target.is_argument]
+        arguments = [
+            given.variable for given in recorded.given if given.is_argument and given.is_first
+        ]
         if not outside or not arguments:
             return []
         code.names["check_shared"] = _check_shared
-        linked = " or ".join([f"{one}.link" for one in outside])
+        linked = " or ".join([f"{name}.link" for name in outside])
         return [f"if {linked}: check_shared(({', '.join(outside)},), ({', '.join(arguments)},))"]
 
     def _run(self, recorded: Recorded, device: Device, code: Code) -> None:
@@ -191,8 +195,8 @@ class Entry:
         names = code.names
         names["run"] = self.executable.run
         names["recover"] = functools.partial(self._recover, device, names)
-        inputs = [*[one.value for one in recorded.given], *recorded.numbers]
-        read = f"before = given = ({''.join([f'{one}, ' for one in inputs])})"
+        inputs = [*[given.value for given in recorded.given], *recorded.numbers]
+        read = f"before = given = ({''.join([f'{source}, ' for source in inputs])})"
         shared = self._check_links(recorded, code)
         if self._traced.donated:
             donors = Donors(self._traced, recorded.given, device, code)
@@ -230,8 +234,8 @@ class Entry:
         numbers = [f"before[{len(recorded.given) + index}]" for index in backward.numbers]
         code.lines.append(
             f"({tracked},) = track([{', '.join(nodes)}], ({tracked},), "
-            f"({''.join([f'{one}, ' for one in saved])}), "
-            f"({''.join([f'{one}, ' for one in numbers])}), draw)"
+            f"({''.join([f'{name}, ' for name in saved])}), "
+            f"({''.join([f'{number}, ' for number in numbers])}), draw)"
         )
 
     def _rebind(self, recorded: Recorded, code: Code) -> None:
@@ -312,11 +316,11 @@ def _quantizes(graph: GraphIr) -> bool:
     """Whether a program, or one in it, has an operation on codes."""
     values = [
         value
-        for one in graph.operations
-        for value in getattr(one, "attributes", {}).values()
+        for operation in graph.operations
+        for value in getattr(operation, "attributes", {}).values()
         if isinstance(value, (QuantScheme, GraphIr))
     ]
-    return any(isinstance(one, QuantScheme) or _quantizes(one) for one in values)
+    return any(isinstance(value, QuantScheme) or _quantizes(value) for value in values)
 
 
 def _primitive(output: Output, index: int, code: Code) -> str:
@@ -332,7 +336,7 @@ def _primitive(output: Output, index: int, code: Code) -> str:
 
 def _check_views(x: Tensor, name: str, users: Sequence[Tensor]) -> None:
     """Raise ArgumentError if a tensor that a function writes to is a view, or if one is used."""
-    if any(is_view(one) and root_of(one) is root_of(x) for one in users):
+    if any(is_view(user) and root_of(user) is root_of(x) for user in users):
         raise ArgumentError(
             f"the function writes to {name}, which shares elements with another tensor",
             hint="Pass a copy: x.astype(x.dtype, copy=True)",
@@ -342,8 +346,8 @@ def _check_views(x: Tensor, name: str, users: Sequence[Tensor]) -> None:
 
 def _check_shared(targets: Sequence[Tensor], arguments: Sequence[Tensor]) -> None:
     """Raise ArgumentError if a tensor from outside that a function writes to is passed as well."""
-    roots = {id(root_of(one)) for one in arguments}
-    if any(id(root_of(one)) in roots for one in targets):
+    roots = {id(root_of(argument)) for argument in arguments}
+    if any(id(root_of(target)) in roots for target in targets):
         raise ArgumentError(
             "the function writes to a tensor from outside that shares elements with an argument",
             hint="Pass a copy: x.astype(x.dtype, copy=True)",

@@ -35,10 +35,12 @@ def check_escapes(recorder: Recorder, operation: str) -> None:
     gc.collect()  # a cycle without references from outside keeps nothing
     if not recorder.alive:
         return
-    kept = [one for one in gc.get_objects() if type(one) is RouterTensor and one.client is recorder]
+    kept = [obj for obj in gc.get_objects() if type(obj) is RouterTensor and obj.client is recorder]
     passed = {id(kept), *map(id, _running_frames())}
-    holders = {one.id: _holder(one, _DEPTH, set(passed)) for one in kept}
-    number = next((one for one, holder in holders.items() if holder), kept[0].id)
+    holders = {
+        router_tensor.id: _holder(router_tensor, _DEPTH, set(passed)) for router_tensor in kept
+    }
+    number = next((name for name, holder in holders.items() if holder), kept[0].id)
     raise TraceError(
         f"the function keeps a tensor of the trace{_made_by(recorder, number)} in "
         f"{holders[number] or 'an object elsewhere'}: it has no value there",
@@ -50,9 +52,9 @@ def check_escapes(recorder: Recorder, operation: str) -> None:
 
 def _made_by(recorder: Recorder, number: int) -> str:
     """The operation that made a tensor, and its line, as a part of a message."""
-    for one in recorder.operations:
-        if one.source and any(output.id == number for output in one.outputs):
-            return f" ({one.name} at {one.source})"
+    for operation in recorder.operations:
+        if operation.source and any(output.id == number for output in operation.outputs):
+            return f" ({operation.name} at {operation.source})"
     return ""
 
 
@@ -65,14 +67,18 @@ def _holder(kept: Any, depth: int, passed: set[int]) -> str | None:
     """The first object with a name among those that refer to an object, also indirectly."""
     if not depth:
         return None
-    referrers = [one for one in gc.get_referrers(kept) if id(one) not in passed]
+    referrers = [referrer for referrer in gc.get_referrers(kept) if id(referrer) not in passed]
     passed |= {id(referrers), *map(id, referrers)}
-    for one in referrers:
-        name = None if isinstance(one, (DispatchTensor, AutodiffTensor, Node)) else _name(one, kept)
+    for referrer in referrers:
+        name = (
+            None
+            if isinstance(referrer, (DispatchTensor, AutodiffTensor, Node))
+            else _name(referrer, kept)
+        )
         if name is not None:
             return name
-    for one in referrers:
-        name = _holder(one, depth - 1, passed)
+    for referrer in referrers:
+        name = _holder(referrer, depth - 1, passed)
         if name is not None:
             return name
     return None
@@ -137,5 +143,5 @@ def _name_of_cell(cell: types.CellType) -> str | None:
 
 def _contains(value: Any, kept: Any) -> bool:
     return value.__class__ in {list, tuple, dict, set} and any(
-        one is kept for one in gc.get_referents(value)
+        referent is kept for referent in gc.get_referents(value)
     )

@@ -104,12 +104,12 @@ def batch_scan(
         **attributes,
     )
     count = len(carry)
-    return (*outputs[:count], *[_moved(ops, one) for one in outputs[count:]])
+    return (*outputs[:count], *[_moved(ops, output) for output in outputs[count:]])
 
 
 def _flags(is_batched: Sequence[Any]) -> list[list[bool]]:
     """For each list of operands whether its tensors are batched."""
-    return [list(one) for one in is_batched]
+    return [list(item) for item in is_batched]
 
 
 def _moved(ops: OpTable, x: Primitive) -> Primitive:
@@ -158,23 +158,23 @@ def _batched(
     table = level.for_device(ops.device)
     tensors: Sequence[Any] = graph.inputs  # no scalars, and of known lengths
     inputs = [
-        recorder.tensor((size, *one.shape) if flag else one.shape, one.dtype)
-        for one, flag in zip(tensors, flags, strict=True)
+        recorder.tensor((size, *tensor.shape) if flag else tensor.shape, tensor.dtype)
+        for tensor, flag in zip(tensors, flags, strict=True)
     ]
     given = [level.wrap(x, frame) if flag else x for x, flag in zip(inputs, flags, strict=True)]
     outputs = [
-        one
+        batched_tensor
         if not is_batched
-        else one.primitive
-        if isinstance(one, BatchedTensor)
-        else table.below.expand(one, shape=(size, *one.shape))
-        for one in function(table, given)
+        else batched_tensor.primitive
+        if isinstance(batched_tensor, BatchedTensor)
+        else table.below.expand(batched_tensor, shape=(size, *batched_tensor.shape))
+        for batched_tensor in function(table, given)
     ]
     made = GraphIr(
-        tuple([one.ir for one in inputs]),
+        tuple([source.ir for source in inputs]),
         tuple(recorder.constants),
         tuple(recorder.operations),
-        tuple([one.ir for one in outputs]),
+        tuple([output.ir for output in outputs]),
         graph.draw,
     )
     return with_last_uses(made)

@@ -147,14 +147,16 @@ class _Branches:
     ) -> None:
         self.graphs = first, second  # as long as they are here, no other one has their numbers
         joints = [_Joint(graph, needs, ops) for graph in self.graphs]
-        self.tracked = sorted({index for one in joints for index in one.cotangents})
-        self.used = sorted({index for one in joints for index in one.used})
+        self.tracked = sorted({index for joint in joints for index in joint.cotangents})
+        self.used = sorted({index for joint in joints for index in joint.used})
         self.forward: list[GraphIr] = []
         self.backward: list[GraphIr] = []
         for own, joint in enumerate(joints):
             kept = [
-                joint.kept if one is own else [joint.new(tensor) for tensor in joints[one].kept]
-                for one in (0, 1)
+                joint.kept
+                if number is own
+                else [joint.new(tensor) for tensor in joints[number].kept]
+                for number in (0, 1)
             ]
             self.forward.append(joint.forward([*kept[0], *kept[1]], zeros=kept[1 - own]))
             cotangents = [
@@ -211,10 +213,10 @@ class _Loop:
         self.used_shared = [index for index in joint.used if index >= first_shared]
         stacked = [index for index in joint.cotangents if index >= carried]
         self.tracked = [*self.changing, *stacked]
-        at = {one.id: index for index, one in enumerate(joint.outputs) if index >= carried}
-        further = [one for one in joint.kept if one.id not in at]
-        at |= {one.id: len(joint.outputs) + index for index, one in enumerate(further)}
-        self.kept = [at[one.id] for one in joint.kept]
+        at = {output.id: index for index, output in enumerate(joint.outputs) if index >= carried}
+        further = [tensor for tensor in joint.kept if tensor.id not in at]
+        at |= {tensor.id: len(joint.outputs) + index for index, tensor in enumerate(further)}
+        self.kept = [at[tensor.id] for tensor in joint.kept]
         self.forward = joint.forward(further)
         self.backward = joint.backward(
             [
@@ -282,8 +284,8 @@ class _Joint:
         autodiff = Autodiff(backend)
         table = autodiff.for_device(ops.device)
         tensors: Sequence[Any] = graph.inputs  # no scalars, and of known lengths
-        given: list[Any] = [recorder.tensor(one.shape, one.dtype) for one in tensors]
-        self.inputs: list[TensorIr] = [one.ir for one in given]
+        given: list[Any] = [recorder.tensor(tensor.shape, tensor.dtype) for tensor in tensors]
+        self.inputs: list[TensorIr] = [item.ir for item in given]
         leaves = {
             index: autodiff.require_grad(given[index], ops.device)
             for index, need in enumerate(needs)
@@ -295,11 +297,11 @@ class _Joint:
             if graph.draw is not None:  # scalars stand for the numbers
                 draw = graph.draw.seed, graph.draw.offset
             outputs = Execution(graph, table, specializes=False).run(
-                [leaves.get(index, one) for index, one in enumerate(given)],
+                [leaves.get(index, item) for index, item in enumerate(given)],
                 draw,
             )
             self._split = len(recorder.operations)
-            self.outputs = [_ir_of(one) for one in outputs]
+            self.outputs = [_ir_of(output) for output in outputs]
             self._differentiate(outputs, leaves, table.below, shared)
         finally:
             recording.reset(token)
@@ -315,11 +317,11 @@ class _Joint:
         """Write down the backward pass."""
         recorder = self._recorder
         starts = {
-            index: recorder.tensor(tuple(one.shape), self._graph.outputs[index].dtype)
-            for index, one in enumerate(outputs)
-            if isinstance(one, AutodiffTensor)
+            index: recorder.tensor(tuple(output.shape), self._graph.outputs[index].dtype)
+            for index, output in enumerate(outputs)
+            if isinstance(output, AutodiffTensor)
         }
-        self.cotangents = {index: one.ir for index, one in starts.items()}
+        self.cotangents = {index: start.ir for index, start in starts.items()}
         found = Gradients()
         if starts:
             found = backward_all([outputs[index] for index in starts], list(starts.values()))
@@ -338,28 +340,28 @@ class _Joint:
     def _choose(self, shared: Collection[int], stored: Collection[int]) -> None:
         """Find out what the backward pass uses."""
         operations = self._recorder.operations
-        constants = {one.tensor.id for one in self._recorder.constants}
+        constants = {constant.tensor.id for constant in self._recorder.constants}
         fixed = constants | {self.inputs[index].id for index in shared}
         again: list[OperationIr] = []
         if shared:
-            for one in operations[: self._split]:
-                if _ids(one.inputs) <= fixed and not _has_scalars(one):
-                    fixed |= _ids(one.outputs)
-                    again.append(one)
+            for operation in operations[: self._split]:
+                if _ids(operation.inputs) <= fixed and not _has_scalars(operation):
+                    fixed |= _ids(operation.outputs)
+                    again.append(operation)
         self._backward = operations[self._split :]
         wanted = _ids(self.gradients.values())
-        for one in self._backward:
-            wanted |= _ids(one.inputs)
-        for one in reversed(again):
-            if _ids(one.outputs) & wanted:
-                wanted |= _ids(one.inputs)
-                self._backward.insert(0, one)
-        for one in self._backward:
-            wanted -= _ids(one.outputs)
+        for operation in self._backward:
+            wanted |= _ids(operation.inputs)
+        for operation in reversed(again):
+            if _ids(operation.outputs) & wanted:
+                wanted |= _ids(operation.inputs)
+                self._backward.insert(0, operation)
+        for operation in self._backward:
+            wanted -= _ids(operation.outputs)
         wanted -= constants | _ids([*self.sums, *self.cotangents.values()])
-        positions = {one.id: index for index, one in enumerate(self.inputs)}
-        by_id = {one.id: one for one in self.inputs}
-        by_id |= {one.id: one for made in operations for one in made.outputs}
+        positions = {source.id: index for index, source in enumerate(self.inputs)}
+        by_id = {source.id: source for source in self.inputs}
+        by_id |= {output.id: output for made in operations for output in made.outputs}
         self.used: list[int] = []
         self.kept: list[TensorIr] = []
         for id in sorted(wanted):
@@ -379,10 +381,10 @@ class _Joint:
             OperationIr(
                 "full",
                 (),
-                {"shape": one.shape, "fill_value": 0, "dtype": one.dtype},
-                (one._replace(status=Status.NOT_INIT),),
+                {"shape": zero.shape, "fill_value": 0, "dtype": zero.dtype},
+                (zero._replace(status=Status.NOT_INIT),),
             )
-            for one in zeros
+            for zero in zeros
         ]
         operations = [*self._recorder.operations[: self._split], *made]
         return self._program(self.inputs, operations, [*self.outputs, *kept])
@@ -398,9 +400,11 @@ class _Joint:
         outputs: Sequence[TensorIr],
     ) -> GraphIr:
         used = _ids(outputs)
-        for one in operations:
-            used |= _ids(one.inputs)
-        constants = tuple([one for one in self._recorder.constants if one.tensor.id in used])
+        for operation in operations:
+            used |= _ids(operation.inputs)
+        constants = tuple(
+            [constant for constant in self._recorder.constants if constant.tensor.id in used]
+        )
         graph = GraphIr(
             tuple(inputs), constants, tuple(operations), tuple(outputs), self._graph.draw
         )
@@ -423,8 +427,10 @@ def _filled(
 ) -> list[Primitive]:
     """Tensors, with zeros for each None."""
     return [
-        ops.full(shape=tuple(meta.shape), fill_value=0.0, dtype=meta.dtype) if one is None else one
-        for one, meta in zip(tensors, metas, strict=True)
+        ops.full(shape=tuple(meta.shape), fill_value=0.0, dtype=meta.dtype)
+        if tensor is None
+        else tensor
+        for tensor, meta in zip(tensors, metas, strict=True)
     ]
 
 
@@ -440,15 +446,15 @@ def _kept_with(graph: GraphIr, key: Any, make: Callable[[], Any]) -> Any:
 def _ids(values: Iterable[Any]) -> set[int]:
     """Numbers of the tensors among operands and lists of operands."""
     return {
-        one.id
+        part.id
         for value in values
-        for one in (value if value.__class__ is tuple else (value,))
-        if one.__class__ is TensorIr
+        for part in (value if value.__class__ is tuple else (value,))
+        if part.__class__ is TensorIr
     }
 
 
 def _has_scalars(operation: OperationIr) -> bool:
-    return any(isinstance(one, ScalarIr) for one in operation.attributes.values())
+    return any(isinstance(attribute, ScalarIr) for attribute in operation.attributes.values())
 
 
 def _ir_of(primitive: Primitive) -> TensorIr:

@@ -34,14 +34,14 @@ class History:
         Those which the function reaches in another way as well are not.
         """
         held = [
-            one
-            for key, one in reads.tensors().items()
-            if self._held.setdefault(key, id(one.value)) != id(one.value)
+            tensor
+            for key, tensor in reads.tensors().items()
+            if self._held.setdefault(key, id(tensor.value)) != id(tensor.value)
         ]
         if not held:
             return {}
         counts = reads.counts()
-        return {id(one.value): one for one in held if counts[id(one.value)] == 1}
+        return {id(check.value): check for check in held if counts[id(check.value)] == 1}
 
     def is_traced_again(self, check: Check) -> bool:
         """Whether the next call traces the function again, as it has changed what it reads.

@@ -54,14 +54,14 @@ class Making(Contents):
             return Value(joined([found, *call.keywords.values()]).objects, has_parts=True)
         if kind is functools.partial:
             return known(self._once((kind, call.identity()), lambda: Partial(call)))
-        if kind in _GETTERS and all(len(one.objects) == 1 for one in call.args):
-            return known(kind(*[one.objects[0] for one in call.args]))
+        if kind in _GETTERS and all(len(argument.objects) == 1 for argument in call.args):
+            return known(kind(*[argument.objects[0] for argument in call.args]))
         if kind in _CONVERSIONS:
             self.operate(call.args, _CONVERTING)
             return UNKNOWN
         if kind is type and len(call.args) == 1:
-            return joined([known(class_of(one)) for one in call.args[0].objects])
-        if is_burn(kind) or any(is_burn(one) for one in kind.__mro__):
+            return joined([known(class_of(obj)) for obj in call.args[0].objects])
+        if is_burn(kind) or any(is_burn(cls) for cls in kind.__mro__):
             return self._of_burn(call)
         if issubclass(kind, BaseException) and is_of_packages(kind):
             return UNKNOWN
@@ -87,7 +87,7 @@ class Making(Contents):
         fields: Any = class_attribute(kind, "_fields")
         fields = fields if is_a(fields, tuple) else None
         if dataclasses.is_dataclass(kind):
-            fields = [one.name for one in dataclasses.fields(kind) if one.init]
+            fields = [field.name for field in dataclasses.fields(kind) if field.init]
         method = self._users_method(kind, "__init__")
         if method is not None:
             self._follow(method, Call((known(made), *call.args), call.keywords))

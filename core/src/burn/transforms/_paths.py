@@ -91,7 +91,7 @@ class Paths:
 
     def tensors(self) -> dict[Any, Check]:
         """The checks of what holds a tensor, by keys that each call gives them."""
-        return {key: one for key, one in self.checks.items() if is_tensor(one.value)}
+        return {key: check for key, check in self.checks.items() if is_tensor(check.value)}
 
     # --- what code does: see `burn.transforms.code_values.Reader` ---
 
@@ -111,13 +111,13 @@ class Paths:
 
     def attribute(self, owner: Value, name: str) -> Value:
         """An attribute of each object that a value may be."""
-        return joined([self._attribute(one, name) for one in owner.objects])
+        return joined([self._attribute(obj, name) for obj in owner.objects])
 
     def item(self, owner: Value, key: Value) -> Value:
         """An item, or any item where the key is not known."""
         keys = key.objects
         if len(keys) == 1 and not key.has_parts and is_a(keys[0], SCALARS):
-            found = joined([self._item(one, keys[0]) for one in owner.objects])
+            found = joined([self._item(obj, keys[0]) for obj in owner.objects])
             return joined([found, self.contents(owner)]) if owner.has_parts else found
         self.contents(key)
         inside = joined([self.contents(owner), self.operate([owner, key], ["__getitem__"])])
@@ -125,22 +125,22 @@ class Paths:
 
     def store(self, owner: Value, name: str, value: Value) -> None:
         """An attribute of an object is set: of those that the code makes it is noted."""
-        for one in owner.objects:
-            if isinstance(one, Instance) and name == "__dict__":
+        for obj in owner.objects:
+            if isinstance(obj, Instance) and name == "__dict__":
                 for found in value.objects:
                     for key, item in named_parts(found).items():
-                        self.store(known(one), key, item)
+                        self.store(known(obj), key, item)
                     self._contents(found)
-            elif isinstance(one, Instance):
-                before = one.attributes.get(name, UNKNOWN)
-                one.attributes[name] = either(before, value)
-                self.changes += len(one.attributes[name].objects) != len(before.objects)
+            elif isinstance(obj, Instance):
+                before = obj.attributes.get(name, UNKNOWN)
+                obj.attributes[name] = either(before, value)
+                self.changes += len(obj.attributes[name].objects) != len(before.objects)
 
     def add(self, owner: Value, value: Value) -> None:
         """A value becomes an item of containers: of those that the code makes it is noted."""
-        for one in owner.objects:
-            if isinstance(one, Parts):
-                self.changes += one.add(value)
+        for obj in owner.objects:
+            if isinstance(obj, Parts):
+                self.changes += obj.add(value)
 
     # --- objects ---
 
@@ -249,7 +249,7 @@ class Paths:
 
     def _of_instance(self, owner: Any, name: str) -> Value:
         own = own_attributes(owner)
-        kind = next((one for one in type(owner).__mro__ if name in vars(one)), None)
+        kind = next((cls for cls in type(owner).__mro__ if name in vars(cls)), None)
         of_class: Any = ABSENT if kind is None else vars(kind)[name]
         if name in own and not hasattr(type(of_class), "__set__"):
             if is_watched(owner):  # with all that it holds
@@ -280,7 +280,7 @@ class Paths:
             self._add((id(owner), name), CheckedCache(path, own_attributes(owner), name), path)
             return self._call(of_class.func, Call((known(owner),), {}))
         if is_a(of_class, functools.partialmethod):
-            keywords = {key: known(one) for key, one in of_class.keywords.items()}
+            keywords = {key: known(keyword) for key, keyword in of_class.keywords.items()}
             args = (self._method(of_class.func, owner), *map(known, of_class.args))
             return known(Partial(Call(args, keywords)))
         if callable(of_class):  # a method of a class that is written in C
@@ -335,8 +335,8 @@ class Paths:
         """Note an argument that each call compares with all that it has."""
         if is_record(value) and id(value) not in self._compared:
             self._compared[id(value)] = value
-            for one in dataclasses.fields(value):
-                self.compare(getattr(value, one.name, None))
+            for field in dataclasses.fields(value):
+                self.compare(getattr(value, field.name, None))
         elif is_a(value, CONTAINERS):
             self._compared[id(value)] = value
 
@@ -346,7 +346,7 @@ class Paths:
             self._add_absence(owner, name)
             return UNKNOWN
         if id(owner) in self._compared and (
-            not is_record(owner) or name in {one.name for one in dataclasses.fields(owner)}
+            not is_record(owner) or name in {field.name for field in dataclasses.fields(owner)}
         ):
             return known(value)
         path = f"{self._name(owner)}.{name}"

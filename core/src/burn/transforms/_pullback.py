@@ -67,13 +67,13 @@ class Pullback:
         self._outputs = outputs
         self._leaves = leaves
         self._level = len(transforms()) + 1  # of the layer that recorded the call
-        self._has_autodiff = any(one.device.layers for one in arguments)
+        self._has_autodiff = any(argument.device.layers for argument in arguments)
         self._is_recorded = is_recorded
         self._operation = operation
         self.structure = structure
         self.arguments = arguments
         self.argument_structure = argument_structure
-        self.primals = [self.result(one) for one in outputs]
+        self.primals = [self.result(output) for output in outputs]
 
     def __call__(self, cotangents: Any) -> Any:
         """Gradients of the arguments for gradients of the results, in the same containers."""
@@ -175,12 +175,12 @@ def linearize(
     parts, structure = flatten(selected[0] if is_single else tuple(selected))
     names = [path for number in positions for path in paths(args[number], f"argument {number}")]
     leaves = [*parts, *flatten([args, kwargs])[0]]
-    devices = [one.device.hardware for one in leaves if is_tensor(one)]
+    devices = [leaf.device.hardware for leaf in leaves if is_tensor(leaf)]
     arguments = [
-        _differentiable(one, devices, name, operation)
-        for one, name in zip(parts, names, strict=True)
+        _differentiable(part, devices, name, operation)
+        for part, name in zip(parts, names, strict=True)
     ]
-    is_checkpointing = any(one.device.is_checkpointing for one in arguments)
+    is_checkpointing = any(argument.device.is_checkpointing for argument in arguments)
     stack = (*transforms(), Transform(GRAD, is_checkpointing=is_checkpointing))
     state = recording.get()
     is_recorded = state is not False
@@ -188,13 +188,13 @@ def linearize(
     try:
         with running(stack):
             leaves = [
-                dispatch.require_grad(layered(one, stack, is_checkpointing=is_checkpointing))
-                for one in arguments
+                dispatch.require_grad(layered(argument, stack, is_checkpointing=is_checkpointing))
+                for argument in arguments
             ]
-            for one in leaves:
-                one.device.below.ops  # noqa: B018 — opened, so that `lifted` finds its device
+            for leaf in leaves:
+                leaf.device.below.ops  # noqa: B018 — opened, so that `lifted` finds its device
             # The function may write to its arguments, which a leaf does not permit.
-            tree = unflatten(structure, [independent(one) for one in leaves])
+            tree = unflatten(structure, [independent(leaf) for leaf in leaves])
             values = dict(zip(positions, [tree] if is_single else tree, strict=True))
             result = function(*[values.get(i, arg) for i, arg in enumerate(args)], **kwargs)
             result, aux = _with_aux(result, has_aux=has_aux, operation=operation)

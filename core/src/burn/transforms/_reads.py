@@ -62,13 +62,13 @@ class Reads(Calls):
         These are paths, items of containers, the arguments, and what modules hold.
         """
         found = [
-            one
+            item
             for check in self.checks.values()
-            for one in (check.items if isinstance(check, CheckedContents) else (check.value,))
+            for item in (check.items if isinstance(check, CheckedContents) else (check.value,))
         ]
-        watched = {id(one): one for one in self.objects if is_watched(one)}
-        for one in (*watched.values(), *self._arguments):
-            found += leaves(one)
+        watched = {id(obj): obj for obj in self.objects if is_watched(obj)}
+        for item in (*watched.values(), *self._arguments):
+            found += leaves(item)
         return collections.Counter(map(id, found))
 
     def _follow(self, function: types.FunctionType, call: Call) -> Value:
@@ -102,7 +102,7 @@ class Reads(Calls):
             code,
             tuple(map(_identity, variables.values())),
             *call.identity(),
-            tuple([(name, identity_of(one)) for name, one in defaults.items()]),
+            tuple([(name, identity_of(default)) for name, default in defaults.items()]),
         )
         if key in self._followed:
             return self._followed[key]
@@ -150,11 +150,12 @@ def reads_of(
     """
     reads = Reads(package_of(function))
     keywords = keywords or {}
-    for one in (*args, *keywords.values()):
-        reads.compare(one)
-        reads.pass_argument(one)
+    for argument in (*args, *keywords.values()):
+        reads.compare(argument)
+        reads.pass_argument(argument)
     call = Call(
-        tuple(map(_argument, args)), {name: _argument(one) for name, one in keywords.items()}
+        tuple(map(_argument, args)),
+        {name: _argument(keyword) for name, keyword in keywords.items()},
     )
     owner = getattr(function, "__self__", None)
     if owner is not None:
@@ -175,10 +176,10 @@ def _argument(value: Any) -> Value:
     if is_tensor(value) or is_a(value, (np.ndarray, set, bytearray)):
         return UNKNOWN  # each call compares their elements
     if value.__class__ in (list, tuple):
-        return known(Parts([_argument(one) for one in value]))
+        return known(Parts([_argument(part) for part in value]))
     if value.__class__ is dict:
-        named = {key: _argument(one) for key, one in value.items()}
-        return known(Parts(list(named.values()), {str(key): one for key, one in named.items()}))
+        named = {key: _argument(part) for key, part in value.items()}
+        return known(Parts(list(named.values()), {str(key): value for key, value in named.items()}))
     if taken_apart(value) is not None and not is_watched(value):
         return UNKNOWN  # its leaves are compared
     return known(value)

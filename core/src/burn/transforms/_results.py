@@ -91,9 +91,9 @@ class Results:
         self._trace = trace
         self._code = code
         self._known = dict(known)
-        self._captured = {id(one.tensor) for one in trace.captured}
-        self._given = [one.stand_in for one in given]
-        self._variables = {id(one.stand_in): one.variable for one in given}
+        self._captured = {id(captured.tensor) for captured in trace.captured}
+        self._given = [given.stand_in for given in given]
+        self._variables = {id(given.stand_in): given.variable for given in given}
         self._made: dict[int, list[tuple[str, Tensor]]] = {}
 
     def result(self, value: Any) -> str:
@@ -124,16 +124,16 @@ class Results:
         children, metadata = taken
         if isinstance(value, dict) and type(value) is dict:
             parts = [
-                f"{self._code.constant(key)}: {self.expression(one, f'{name}[{key!r}]')}"
-                for key, one in value.items()
+                f"{self._code.constant(key)}: {self.expression(part, f'{name}[{key!r}]')}"
+                for key, part in value.items()
             ]
             return f"{{{', '.join(parts)}}}"
-        parts = [self.expression(one, f"{name}[{index}]") for index, one in enumerate(children)]
+        parts = [self.expression(child, f"{name}[{index}]") for index, child in enumerate(children)]
         if value is None:
             return "None"
         if type(value) is list:
             return f"[{', '.join(parts)}]"
-        joined = "".join([f"{one}, " for one in parts])
+        joined = "".join([f"{part}, " for part in parts])
         if type(value) is tuple:
             return f"({joined})"
         make = self._code.constant(unflatten, "make")
@@ -145,7 +145,8 @@ class Results:
         children, part = taken
         tensors = [*children, *filter(is_tensor, part.constants.values())]
         return all(
-            id(one) in self._captured or not one.tensor_type.device.is_traced for one in tensors
+            id(tensor) in self._captured or not tensor.tensor_type.device.is_traced
+            for tensor in tensors
         )
 
     def _tensor(self, x: Tensor) -> str:
@@ -218,22 +219,22 @@ def rebound_of(given: Sequence[Given]) -> list[tuple[int, Tensor]]:
 
     Of a quantized tensor that is the index of its first part.
     """
-    roots = [id(root_of(one.tensor if one.is_argument else one.stand_in)) for one in given]
-    counts = Counter([root for root, one in zip(roots, given, strict=True) if one.is_first])
-    changed = {id(one.stand_in) for one in given if one.stand_in.primitive is not one.start}
+    roots = [id(root_of(given.tensor if given.is_argument else given.stand_in)) for given in given]
+    counts = Counter([root for root, given in zip(roots, given, strict=True) if given.is_first])
+    changed = {id(given.stand_in) for given in given if given.stand_in.primitive is not given.start}
     found = []
-    for index, one in enumerate(given):
-        if one.stand_in.primitive is one.start or not one.is_first:
+    for index, item in enumerate(given):
+        if item.stand_in.primitive is item.start or not item.is_first:
             continue
-        if one.is_argument:
+        if item.is_argument:
             if counts[roots[index]] > 1:
                 raise TraceError(
-                    f"the function writes to {one.name}, which shares elements with another "
+                    f"the function writes to {item.name}, which shares elements with another "
                     "tensor that it uses",
                     hint="Pass a copy: x.astype(x.dtype, copy=True)",
                     operation="compile",
                 )
-        elif roots[index] != id(one.stand_in) and roots[index] in changed:
+        elif roots[index] != id(item.stand_in) and roots[index] in changed:
             continue  # a view is computed from its root
-        found.append((index, one.stand_in))
+        found.append((index, item.stand_in))
     return found

@@ -77,8 +77,8 @@ class Signature:
 
     def release(self) -> None:
         """Let go of the tensors."""
-        for one in self.given:
-            one.release()
+        for given in self.given:
+            given.release()
         self._kept.clear()
         self._seen.clear()
 
@@ -158,11 +158,11 @@ class Signature:
         code.names["missing"] = Miss("")
         return {
             key: self.visit(
-                one,
+                part,
                 f"{variable}.get({code.constant(key)}, missing)",
                 str(key) if label == "{}" else label.format(key),
             )
-            for key, one in value.items()
+            for key, part in value.items()
         }
 
     def _tensor(self, x: Tensor, variable: str, name: str) -> Tensor:

@@ -84,12 +84,12 @@ class Body:
     def call(self, leaves: Sequence[Any]) -> Any:
         """The result, in its containers and tensors of its own."""
         tensors = self(leaves)
-        return unflatten(self.result, [independent(one) for one in tensors])
+        return unflatten(self.result, [independent(tensor) for tensor in tensors])
 
     def __call__(self, leaves: Sequence[Any]) -> list[Tensor]:
         """The leaves of the result."""
         # Other tensors, since the function may write to its arguments.
-        own = [independent(one) if is_tensor(one) else one for one in leaves]
+        own = [independent(leaf) if is_tensor(leaf) else leaf for leaf in leaves]
         return self._leaves_of(self._function(*unflatten(self._structure, own)))
 
     def _leaves_of(self, returned: Any) -> list[Tensor]:
@@ -104,7 +104,7 @@ class Body:
             _as_tensor(leaf, name, self.operation, self.device, dtype)
             for (leaf, name), dtype in pairs
         ]
-        self.metas = [meta_of(one) for one in tensors]
+        self.metas = [meta_of(tensor) for tensor in tensors]
         return tensors
 
 
@@ -173,11 +173,11 @@ class Carry:
             _as_tensor(leaf, name, operation, self.device)
             for leaf, name in zip(leaves, self.paths, strict=True)
         ]
-        self.metas = [meta_of(one) for one in self.leaves]
+        self.metas = [meta_of(leaf) for leaf in self.leaves]
 
     def last(self, leaves: Sequence[Tensor]) -> Any:
         """The value after the last iteration, in tensors of its own as that of a program."""
-        return unflatten(self.structure, [independent(one) for one in leaves])
+        return unflatten(self.structure, [independent(leaf) for leaf in leaves])
 
 
 class Step(Body):
@@ -241,10 +241,10 @@ class ScanStep(Step):
 
 def _other_containers(body: Body, name: str, expected: Structure, owner: str) -> OperandTypeError:
     """The error of a result in other containers; it names the first that differs."""
-    trees = [unflatten(one, [0] * one.leaf_count) for one in (body.result, expected)]
+    trees = [unflatten(item, [0] * item.leaf_count) for item in (body.result, expected)]
     shown = [
-        "a leaf" if one.kind is None else describe(tree)
-        for one, tree in zip((body.result, expected), trees, strict=True)
+        "a leaf" if item.kind is None else describe(tree)
+        for item, tree in zip((body.result, expected), trees, strict=True)
     ]
     what = f"{name} is {shown[0]}, and {owner} {shown[1]}"
     pairs = zip_longest(*[paths(tree, "") for tree in trees], fillvalue=None)
@@ -269,7 +269,7 @@ def _check_metas(body: Body, expected: Sequence[Any], owners: Sequence[str]) -> 
 
 def device_of(leaves: Sequence[Any]) -> Device | None:
     """The device where numbers beside some leaves become tensors; None is the default one."""
-    return next((one.device.hardware for one in leaves if is_tensor(one)), None)
+    return next((leaf.device.hardware for leaf in leaves if is_tensor(leaf)), None)
 
 
 def check_one(x: Tensor, name: str, operation: str) -> None:

@@ -55,9 +55,9 @@ _KIT: Final = "burn.testing"
 
 def class_attribute(kind: type, name: str) -> Any:
     """An attribute of a class as it stands there."""
-    for one in kind.__mro__:
-        if name in vars(one):
-            return vars(one)[name]
+    for cls in kind.__mro__:
+        if name in vars(cls):
+            return vars(cls)[name]
     return ABSENT
 
 
@@ -120,7 +120,7 @@ def _is_of_plugin(module: str | None) -> bool:
 @functools.lru_cache(maxsize=8)
 def _plugin_packages(generation: int) -> frozenset[str]:
     del generation  # a key: other plugins may be found later
-    modules = [one.entry_point.partition(":")[0].strip() for one in registry.plugins]
+    modules = [plugin.entry_point.partition(":")[0].strip() for plugin in registry.plugins]
     return frozenset(module.partition(".")[0] for module in modules if module)
 
 

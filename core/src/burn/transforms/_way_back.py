@@ -63,23 +63,25 @@ def way_back(
     recorder = trace.recorder
     boundary, constants = len(recorder.operations), len(recorder.constants)
     outputs = [primitives[index] for index in tracked]
-    cotangents = [recorder.tensor(tuple(one.shape), ir_of(one).dtype) for one in outputs]
+    cotangents = [recorder.tensor(tuple(output.shape), ir_of(output).dtype) for output in outputs]
     found = backward_all(outputs, cotangents, retain_graph=True, cut=frozenset(nodes))
     index_of = {
-        one.start.node: index
-        for index, one in reversed(list(enumerate(given)))
-        if isinstance(one.start, AutodiffTensor)
+        given.start.node: index
+        for index, given in reversed(list(enumerate(given)))
+        if isinstance(given.start, AutodiffTensor)
     }
     pairs = [(index_of[node], found.get(node)) for node in nodes]
     reached = [(index, gradient) for index, gradient in pairs if gradient is not None]
     operations = recorder.operations[boundary:]
     gradients = tuple([ir_of(gradient) for _, gradient in reached])
-    made = {output.id for one in operations for output in getattr(one, "outputs", ())}
-    made |= {one.id for one in cotangents}
-    used = {one.id: one for one in _used(operations)} | {one.id: one for one in gradients}
-    own = [one for one in recorder.constants if one.tensor.id in used]
-    inside = made | {one.tensor.id for one in own}
-    numbered = {one.ir.id: index for index, one in enumerate(given)}
+    made = {output.id for operation in operations for output in getattr(operation, "outputs", ())}
+    made |= {cotangent.id for cotangent in cotangents}
+    used = {tensor.id: tensor for tensor in _used(operations)} | {
+        gradient.id: gradient for gradient in gradients
+    }
+    own = [constant for constant in recorder.constants if constant.tensor.id in used]
+    inside = made | {constant.tensor.id for constant in own}
+    numbered = {given.ir.id: index for index, given in enumerate(given)}
     saved: list[tuple[str, int]] = []
     outside: list[TensorIr] = []
     kept: list[TensorIr] = []
@@ -92,9 +94,13 @@ def way_back(
         else:
             saved.append(("output", len(primitives) + len(kept)))
             kept.append(tensor)
-    numbers = [index for index, one in enumerate(scalars) if one.id in _scalars(operations)]
+    numbers = [index for index, scalar in enumerate(scalars) if scalar.id in _scalars(operations)]
     graph = GraphIr(
-        (*outside, *[one.ir for one in cotangents], *[scalars[index] for index in numbers]),
+        (
+            *outside,
+            *[cotangent.ir for cotangent in cotangents],
+            *[scalars[index] for index in numbers],
+        ),
         tuple(own),
         tuple(operations),
         gradients,
@@ -110,8 +116,8 @@ def way_back(
 def _used(operations: Sequence[Any]) -> list[TensorIr]:
     """The tensors that operations use, in order."""
     found = []
-    for one in operations:
-        for operand in getattr(one, "inputs", ()):
+    for operation in operations:
+        for operand in getattr(operation, "inputs", ()):
             parts = operand if operand.__class__ is tuple else (operand,)
             found += [part for part in parts if part.__class__ is TensorIr]
     return found
@@ -121,8 +127,8 @@ def _scalars(operations: Sequence[Any]) -> set[int]:
     """The numbers of the scalars that operations use."""
     return {
         value.id
-        for one in operations
-        for value in getattr(one, "attributes", {}).values()
+        for operation in operations
+        for value in getattr(operation, "attributes", {}).values()
         if value.__class__ is ScalarIr
     }
 
@@ -160,8 +166,10 @@ class Pull:
             if self._executable is None:
                 self._executable = made_ready(self._backward.graph, self.device)
         given = [
-            ops.full(shape=shape, fill_value=0.0, dtype=tensor_type.dtype) if one is None else one
-            for one, (shape, tensor_type) in zip(cotangents, self.outputs, strict=True)
+            ops.full(shape=shape, fill_value=0.0, dtype=tensor_type.dtype)
+            if cotangent is None
+            else cotangent
+            for cotangent, (shape, tensor_type) in zip(cotangents, self.outputs, strict=True)
         ]
         run = self._executable.run
         if ops is not self.device.ops:  # that of a transform

@@ -72,8 +72,8 @@ class Vmapped:
             check_tensors(leaves, result, "result", "vmap")
             names = paths(result, "result")
             outputs = [
-                batch.output(one, axis, name, transform)
-                for one, axis, name in zip(leaves, axes, names, strict=True)
+                batch.output(leaf, axis, name, transform)
+                for leaf, axis, name in zip(leaves, axes, names, strict=True)
             ]
         finally:
             frame.leave()
@@ -185,8 +185,8 @@ class _Batch:
             for leaf, axis, name in zip(self._leaves, axes, names, strict=True)
         ]
         devices = [leaf.device for leaf in self._leaves if is_tensor(leaf)]
-        self.is_checkpointing = any(one.is_checkpointing for one in devices)
-        self._has_autodiff = any(one.layers for one in devices)
+        self.is_checkpointing = any(device.is_checkpointing for device in devices)
+        self._has_autodiff = any(device.layers for device in devices)
         self.size = self._common_length(names)
         self._drawn: dict[Key, int] | None = None
 

@@ -68,7 +68,7 @@ def follow(
 def _instructions(code: types.CodeType) -> tuple[list[dis.Instruction], dict[int, int]]:
     """The instructions of a code, and the index of each by its offset."""
     found = list(dis.get_instructions(code))
-    return found, {one.offset: index for index, one in enumerate(found)}
+    return found, {instruction.offset: index for index, instruction in enumerate(found)}
 
 
 class _State(NamedTuple):
@@ -77,8 +77,8 @@ class _State(NamedTuple):
 
     def identity(self) -> tuple[Any, ...]:
         """What distinguishes it from others."""
-        stack = tuple([identity_of(one) for one in self.stack])
-        return stack, {name: identity_of(one) for name, one in self.local.items()}
+        stack = tuple([identity_of(value) for value in self.stack])
+        return stack, {name: identity_of(value) for name, value in self.local.items()}
 
 
 class _Walk(Instructions):

@@ -72,8 +72,8 @@ class Parts:
 
     def add(self, value: Value) -> bool:
         """Add an item, unless it is there; whether it was added."""
-        there = {id(one) for item in self.items for one in item.objects}
-        if all(id(one) in there for one in value.objects):
+        there = {id(obj) for item in self.items for obj in item.objects}
+        if all(id(obj) in there for obj in value.objects):
             return False
         self.items.append(value)
         return True
@@ -153,15 +153,15 @@ class Nested:
     def add_defaults(self, value: Value) -> None:
         """Let the last positional parameters have defaults."""
         names = self.code.co_varnames[: self.code.co_argcount]
-        for one in value.objects:
-            items = one.items if isinstance(one, Parts) else map(known, one)
+        for obj in value.objects:
+            items = obj.items if isinstance(obj, Parts) else map(known, obj)
             given = list(items)
             self.defaults |= dict(zip(names[len(names) - len(given) :], given, strict=False))
 
     def add_named_defaults(self, value: Value) -> None:
         """Let parameters that are keywords alone have defaults."""
-        for one in value.objects:
-            self.defaults |= named_parts(one)
+        for obj in value.objects:
+            self.defaults |= named_parts(obj)
 
 
 class Variable:
@@ -202,7 +202,7 @@ class Call(NamedTuple):
 
     def identity(self) -> tuple[Any, ...]:
         """What distinguishes the arguments from others."""
-        named = [(name, identity_of(one)) for name, one in self.keywords.items()]
+        named = [(name, identity_of(keyword)) for name, keyword in self.keywords.items()]
         return tuple(map(identity_of, self.args)), tuple(named)
 
 
@@ -273,9 +273,9 @@ def joined(values: Iterable[Value]) -> Value:
     """What may be any of several values."""
     found: dict[int, Any] = {}
     has_parts = False
-    for one in values:
-        found |= {id(item): item for item in one.objects}
-        has_parts |= one.has_parts
+    for value in values:
+        found |= {id(item): item for item in value.objects}
+        has_parts |= value.has_parts
     return Value(tuple(found.values())[:_MAX_OBJECTS], has_parts)
 
 
@@ -286,7 +286,7 @@ def either(one: Value, other: Value) -> Value:
 
 def identity_of(value: Value) -> tuple[Any, ...]:
     """What distinguishes a value from others, with the sizes of objects that the code makes."""
-    return (value.has_parts, *[(id(one), _size(one)) for one in value.objects])
+    return (value.has_parts, *[(id(obj), _size(obj)) for obj in value.objects])
 
 
 def _size(one: Any) -> int:
@@ -300,13 +300,13 @@ def _size(one: Any) -> int:
 def concrete(values: Iterable[Value]) -> frozenset[int]:
     """The objects that values hold, without those which the code makes, by their ids."""
     found: dict[int, Any] = {}
-    waiting = [one for value in values for one in value.objects]
+    waiting = [obj for value in values for obj in value.objects]
     while waiting:
         one = waiting.pop()
         if id(one) not in found:
             found[id(one)] = one
             waiting += [item for value in _held(one) for item in value.objects]
-    return frozenset(key for key, one in found.items() if not isinstance(one, ABSTRACT))
+    return frozenset(key for key, value in found.items() if not isinstance(value, ABSTRACT))
 
 
 def _held(one: Any) -> Iterable[Value]:

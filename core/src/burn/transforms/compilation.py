@@ -47,8 +47,8 @@ _all: Final[WeakSet[Compiled]] = WeakSet()
 def _after_fork() -> None:
     global _tracing  # noqa: PLW0603 — another thread of the parent may have held it
     _tracing = threading.RLock()
-    for one in _all:
-        one.renew_lock()
+    for compiled in _all:
+        compiled.renew_lock()
 
 
 if hasattr(os, "register_at_fork"):  # POSIX
@@ -251,7 +251,7 @@ class Compiled:
         if not _tracing.acquire(blocking=False):
             return  # the order is a matter of time alone
         try:
-            self._entries = [entry, *[one for one in self._entries if one is not entry]]
+            self._entries = [entry, *[item for item in self._entries if item is not entry]]
             self._last = entry.call
         finally:
             _tracing.release()
@@ -310,11 +310,18 @@ class Compiled:
         except (TypeError, ValueError):
             parameters = []
         names = [
-            one.name
-            for one in parameters
-            if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+            parameter.name
+            for parameter in parameters
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
         ]
-        rest = next((one.name for one in parameters if one.kind is one.VAR_POSITIONAL), "arguments")
+        rest = next(
+            (
+                parameter.name
+                for parameter in parameters
+                if parameter.kind is parameter.VAR_POSITIONAL
+            ),
+            "arguments",
+        )
         more = [f"{rest}[{index}]" for index in range(max(0, count - len(names)))]
         return [*names, *more][:count]
 
@@ -325,34 +332,34 @@ class Compiled:
         from burn.transforms._signature import argument_of
 
         wanted = set()
-        for one in self._donate:
-            if isinstance(one, int):
-                if not -len(names) <= one < len(names):
+        for number in self._donate:
+            if isinstance(number, int):
+                if not -len(names) <= number < len(names):
                     raise ArgumentError(
-                        f"there is no positional argument {one} to donate, of {len(names)}",
+                        f"there is no positional argument {number} to donate, of {len(names)}",
                         operation="compile",
                     )
-                wanted.add(argument_of(names[one]))
+                wanted.add(argument_of(names[number]))
             else:
                 known = [*names, *keywords]
-                if one not in known:
+                if number not in known:
                     raise ArgumentError(
-                        f"there is no argument {shown_value(one)} to donate",
+                        f"there is no argument {shown_value(number)} to donate",
                         hint=f"The arguments are {', '.join(known) or 'none'}",
                         operation="compile",
                     )
-                wanted.add(one)
+                wanted.add(number)
         returned = {
             *builtins.compile(recorded.result, "<burn.compile>", "eval").co_names,
-            *[one.base for one in recorded.views],
+            *[view.base for view in recorded.views],
         }
         return [
-            one
-            for one in recorded.given
-            if one.is_argument
-            and one.is_first
-            and argument_of(one.name) in wanted
-            and one.variable not in returned  # the caller gets it back, or a view of it
+            given
+            for given in recorded.given
+            if given.is_argument
+            and given.is_first
+            and argument_of(given.name) in wanted
+            and given.variable not in returned  # the caller gets it back, or a view of it
         ]
 
     def _warn(
@@ -458,8 +465,8 @@ def _is_off(args: Any, keywords: Any) -> bool:
     """Whether compilation is switched off, for all devices or that of an argument."""
     if os.environ.get("BURN_COMPILE", "").strip() == "0":
         return True
-    found = [one for one in leaves([args, keywords]) if is_tensor(one)]
-    return any(not one.tensor_type.device.settings.compile for one in found)
+    found = [leaf for leaf in leaves([args, keywords]) if is_tensor(leaf)]
+    return any(not tensor.tensor_type.device.settings.compile for tensor in found)
 
 
 def _donated(donate: Any) -> tuple[int | str, ...]:
@@ -467,13 +474,13 @@ def _donated(donate: Any) -> tuple[int | str, ...]:
     is_one = single or is_tensor(donate) or not isinstance(donate, Iterable)
     found = (donate,) if is_one else tuple(donate)
     result: list[int | str] = []
-    for one in found:
-        number = python_number(one)
-        if not isinstance(one, str) and number.__class__ is not int:
+    for name in found:
+        number = python_number(name)
+        if not isinstance(name, str) and number.__class__ is not int:
             raise OperandTypeError(
-                f"donate has {shown_value(one)}, which names no argument",
+                f"donate has {shown_value(name)}, which names no argument",
                 hint="Name arguments by their positions or names: donate=(0, 'state')",
                 operation="compile",
             )
-        result.append(one if isinstance(one, str) else int(number))
+        result.append(name if isinstance(name, str) else int(number))
     return tuple(result)

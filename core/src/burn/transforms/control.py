@@ -286,24 +286,24 @@ def fori_loop(
     """
     operation = "fori_loop"
     check_callable(body, operation)
-    bounds = [_bound(one, name) for one, name in ((lower, "lower"), (upper, "upper"))]
-    given = [one for one in bounds if is_tensor(one)]
+    bounds = [_bound(item, name) for item, name in ((lower, "lower"), (upper, "upper"))]
+    given = [bound for bound in bounds if is_tensor(bound)]
     dtype = given[0].dtype if given else None
     device = device_of([*given, *flatten(initial)[0]])
     try:
-        functools.reduce(common_device, [one.device for one in given], None)
+        functools.reduce(common_device, [tensor.device for tensor in given], None)
     except DeviceMismatchError as error:
         error.operation = operation
         raise
     if given and running_trace() is not None:
-        start, stop = [asarray(one, dtype=dtype, device=device) for one in bounds]
+        start, stop = [asarray(bound, dtype=dtype, device=device) for bound in bounds]
         _, value = while_loop(
             lambda state: state[0] < stop,
             lambda state: (state[0] + 1, body(*state)),
             (start, initial),
         )
         return value
-    first, end = [int(one.item()) if is_tensor(one) else one for one in bounds]
+    first, end = [int(bound.item()) if is_tensor(bound) else bound for bound in bounds]
     count = max(0, end - first)
     indices = arange(first, first + count, dtype=dtype, device=device)
     value, _ = _scan(
@@ -334,7 +334,7 @@ def _scan(
         from burn.transforms._bodies import record_scan
         from burn.transforms.tracing import TensorSpec
 
-        elements = [TensorSpec(one.shape[1:], one.dtype, one.device) for one in rows]
+        elements = [TensorSpec(row.shape[1:], row.dtype, row.device) for row in rows]
         outputs = record_scan(
             body, carry.leaves, rows, elements, operation, length=length, reverse=reverse
         )
@@ -350,7 +350,7 @@ def _scan(
     made = []
     for step in range(length):
         position = length - 1 - step if reverse else step
-        result = body([*leaves, *[one[position] for one in rows]])
+        result = body([*leaves, *[row[position] for row in rows]])
         leaves = result[: len(carry.leaves)]
         made.append(result[len(carry.leaves) :])
     if reverse:
@@ -363,11 +363,11 @@ def _nothing(body: ScanStep, carry: Carry, rows: Sequence[Tensor]) -> Any:
     """What is stacked of a scan over nothing."""
     from burn.transforms.tracing import TensorSpec, specs
 
-    elements = [TensorSpec(one.shape[1:], one.dtype, one.device) for one in rows]
+    elements = [TensorSpec(row.shape[1:], row.dtype, row.device) for row in rows]
     found = specs(lambda *leaves: body(leaves), (*carry.leaves, *elements))
     ys = [
-        zeros((0, *one.shape), dtype=one.dtype, device=one.device)
-        for one in found[len(carry.leaves) :]
+        zeros((0, *tensor.shape), dtype=tensor.dtype, device=tensor.device)
+        for tensor in found[len(carry.leaves) :]
     ]
     return unflatten(body.stacked, ys)
 
@@ -377,22 +377,22 @@ def _length(rows: Sequence[Any], names: Sequence[str], length: Any, operation: s
     if length is not None:
         length = as_integer(python_number(length), "length", operation, least=0)
     first = "length"
-    for one, name in zip(rows, names, strict=True):
-        if not is_tensor(one):
+    for row, name in zip(rows, names, strict=True):
+        if not is_tensor(row):
             raise OperandTypeError(
-                f"{name} is an object of type {type(one).__name__}, no tensor",
+                f"{name} is an object of type {type(row).__name__}, no tensor",
                 hint="burn.asarray() makes a tensor of numbers, sequences and arrays",
                 operation=operation,
             )
-        if not one.shape:
+        if not row.shape:
             raise ShapeError(
                 f"{name} has no axes", hint="A scan is along the first axis", operation=operation
             )
         if length is None:
-            length, first = one.shape[0], name
-        if one.shape[0] != length:
+            length, first = row.shape[0], name
+        if row.shape[0] != length:
             raise ShapeError(
-                f"the first axis of {name} has length {one.shape[0]}, and {first} says {length}",
+                f"the first axis of {name} has length {row.shape[0]}, and {first} says {length}",
                 operation=operation,
             )
     if length is None:

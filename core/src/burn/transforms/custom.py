@@ -125,13 +125,13 @@ class custom_vjp:  # noqa: N801 — used as a decorator
                 hint="Make them ordinary parameters",
                 operation=self._rules.name,
             )
-        devices = [one.device for one in flatten(bound.args)[0] if is_tensor(one)]
+        devices = [tensor.device for tensor in flatten(bound.args)[0] if is_tensor(tensor)]
         device = functools.reduce(common_device, devices, None)
         stack = transforms()
         if device is None or (not device.layers and not stack):
             return self._rules.run_function(*bound.args)
         result = _apply(self._rules, bound.args, stack)
-        return map_tensors(lambda one: layered(one, stack), result)
+        return map_tensors(lambda tensor: layered(tensor, stack), result)
 
 
 class _Rules:
@@ -152,8 +152,8 @@ class _Rules:
     def run_function(self, *args: Any) -> Any:
         """The result for arguments that nothing tracks."""
         result = self.function(*args)
-        for one in flatten(result)[0]:
-            if is_tensor(one) and is_tracked(one.primitive):
+        for tensor in flatten(result)[0]:
+            if is_tensor(tensor) and is_tracked(tensor.primitive):
                 raise self.error_of_closure("function")
         return result
 
@@ -182,9 +182,9 @@ class _Rules:
         found = broadcast(tuple(returned), structure, self.name)
         leaves = flatten(args)[0]
         names = paths(args, "arguments")
-        for one, argument, name in zip(found, leaves, names, strict=True):
-            if one is not None:
-                self._check(one, argument, name)
+        for item, argument, name in zip(found, leaves, names, strict=True):
+            if item is not None:
+                self._check(item, argument, name)
         return found
 
     def _check(self, gradient: Any, argument: Any, name: str) -> None:
@@ -223,16 +223,16 @@ def _apply(rules: _Rules, args: Sequence[Any], stack: tuple[Transform, ...] | No
             return rules.run_function(*args)
     level = len(stack)
     leaves, structure = flatten(args)
-    wrapped = [is_wrapped_at(one, level) for one in leaves]
+    wrapped = [is_wrapped_at(leaf, level) for leaf in leaves]
     if any(wrapped):
         if stack and stack[-1].kind == VMAP:
             return _apply_to_batch(rules, leaves, wrapped, structure, stack)
         parents = [
-            one.primitive for one, is_parent in zip(leaves, wrapped, strict=True) if is_parent
+            leaf.primitive for leaf, is_parent in zip(leaves, wrapped, strict=True) if is_parent
         ]
         if records(type(parents[0]), parents):
             return _recorded(rules, leaves, wrapped, structure, stack)
-    lower = unflatten(structure, [without_layer(one, level) for one in leaves])
+    lower = unflatten(structure, [without_layer(leaf, level) for leaf in leaves])
     return _apply(rules, lower, stack[:-1] if stack else None)
 
 
@@ -245,17 +245,17 @@ def _recorded(
 ) -> Any:
     """Run the forward rule below an autodiff layer, and record the call in it."""
     level = len(stack)
-    lower = unflatten(structure, [without_layer(one, level) for one in leaves])
+    lower = unflatten(structure, [without_layer(leaf, level) for leaf in leaves])
     with running(stack[:-1]):
         result, needed = rules.run_forward(*lower)
     outputs, output_structure = flatten(result)
     check_tensors(outputs, result, "result", rules.name)
-    if any(is_wrapped_at(one, level) for one in outputs):
+    if any(is_wrapped_at(output, level) for output in outputs):
         raise rules.error_of_closure("forward function")
-    parents = [one for one, is_parent in zip(leaves, tracked, strict=True) if is_parent]
+    parents = [leaf for leaf, is_parent in zip(leaves, tracked, strict=True) if is_parent]
     device: Device = parents[0].device
-    floats = [index for index, one in enumerate(outputs) if one.dtype.kind is Kind.FLOAT]
-    shapes = [(one.shape, number_dtype(one), one.device.hardware) for one in outputs]
+    floats = [index for index, output in enumerate(outputs) if output.dtype.kind is Kind.FLOAT]
+    shapes = [(output.shape, number_dtype(output), output.device.hardware) for output in outputs]
 
     def pull(_: OpTable, cotangents: Sequence[Any]) -> list[Any]:
         # Later transforms may differentiate or batch the backward pass of a transform, but not that
@@ -273,17 +273,17 @@ def _recorded(
             found = rules.run_backward(
                 needed, unflatten(output_structure, gradients), structure, lower
             )
-        if any(is_wrapped_at(one, len(target.layers)) for one in found):
+        if any(is_wrapped_at(tensor, len(target.layers)) for tensor in found):
             raise rules.error_of_closure("backward function")
         return [
-            None if one is None else one.primitive
-            for one, is_parent in zip(found, tracked, strict=True)
+            None if tensor is None else tensor.primitive
+            for tensor, is_parent in zip(found, tracked, strict=True)
             if is_parent
         ]
 
     primitives = [outputs[index].primitive for index in floats]
     if primitives:
-        nodes = [one.primitive.node for one in parents]
+        nodes = [parent.primitive.node for parent in parents]
         made = custom_node(
             device.backend.tensor_type, nodes, primitives, pull, device.below.ops, rules.name
         )
@@ -329,12 +329,12 @@ def _apply_to_batch(
                 _with_hidden_axes(lower, is_batched, stack),
             )
             gradients = [
-                _gradient_of_batch(one, stack, is_batched=flag)
-                for one, flag in zip(found, is_batched, strict=True)
+                _gradient_of_batch(tensor, stack, is_batched=flag)
+                for tensor, flag in zip(found, is_batched, strict=True)
             ]
         return unflatten(structure, gradients)
 
-    lower = unflatten(structure, [_with_shown_axis(one, level) for one in leaves])
+    lower = unflatten(structure, [_with_shown_axis(leaf, level) for leaf in leaves])
     result = _apply(_Rules(function, forward, backward, rules.name), lower, stack[:-1])
     return _with_hidden_axes(result, flags, stack)
 
@@ -343,8 +343,8 @@ def _with_hidden_axes(tree: Any, is_batched: Sequence[bool], stack: tuple[Transf
     """Containers in which some tensors hide their first axis, that of the batch."""
     leaves, structure = flatten(tree)
     hidden = [
-        batched(one, 0, stack) if flag else one
-        for one, flag in zip(leaves, is_batched, strict=True)
+        batched(leaf, 0, stack) if flag else leaf
+        for leaf, flag in zip(leaves, is_batched, strict=True)
     ]
     return unflatten(structure, hidden)
 
@@ -352,8 +352,8 @@ def _with_hidden_axes(tree: Any, is_batched: Sequence[bool], stack: tuple[Transf
 def _with_shown_axes(tree: Any, level: int) -> tuple[Any, list[bool]]:
     """Containers below the layer of a batch, and for each leaf whether it hid the batch axis."""
     leaves, structure = flatten(tree)
-    is_batched = [is_wrapped_at(one, level) for one in leaves]
-    return unflatten(structure, [_with_shown_axis(one, level) for one in leaves]), is_batched
+    is_batched = [is_wrapped_at(leaf, level) for leaf in leaves]
+    return unflatten(structure, [_with_shown_axis(leaf, level) for leaf in leaves]), is_batched
 
 
 def _with_shown_axis(x: Any, level: int) -> Any:

@@ -273,7 +273,7 @@ def jvp(
     for direction, argument, name in zip(directions, first.arguments, names, strict=True):
         if is_tensor(direction):  # a number, or None for 0, has no shape
             check_like(direction, argument, name, "argument", "jvp")
-    points = [zeros_like(one) for one in first.primals]
+    points = [zeros_like(primal) for primal in first.primals]
 
     def transposed(*gradients: Tensor) -> list[Tensor]:
         pulled = first.pull(gradients, retain_graph=True)
@@ -288,10 +288,10 @@ def jvp(
 
 def _check_floats(pullback: Pullback, operation: str) -> None:
     """Raise DTypeError unless all results of a function are floats."""
-    for one in pullback.primals:
-        if one.dtype.kind is not Kind.FLOAT:
+    for primal in pullback.primals:
+        if primal.dtype.kind is not Kind.FLOAT:
             raise DTypeError(
-                f"the function returns {one.dtype}; only floats have derivatives",
+                f"the function returns {primal.dtype}; only floats have derivatives",
                 hint="Return it from another function, or convert it with .astype()",
                 operation=operation,
             )
@@ -339,23 +339,25 @@ def jacobian(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> 
         )
         _check_floats(pullback, "jacobian")
         primals = pullback.primals
-        sizes = [one.size for one in primals]
+        sizes = [primal.size for primal in primals]
         starts = [sum(sizes[:index]) for index in range(len(sizes))]
         if not sum(sizes):
             rows = [
-                zeros((0, *one.shape), dtype=one.dtype, device=one.device)
-                for one in pullback.arguments
+                zeros((0, *argument.shape), dtype=argument.dtype, device=argument.device)
+                for argument in pullback.arguments
             ]
         else:
             bases = [
-                _basis(one, start, sum(sizes)) for one, start in zip(primals, starts, strict=True)
+                _basis(primal, start, sum(sizes))
+                for primal, start in zip(primals, starts, strict=True)
             ]
             pulled = vmap(lambda *basis: pullback.pull(basis, retain_graph=True))(*bases)
             rows = flatten_like(pullback.argument_structure, pulled, "jacobian")
         blocks = []
-        for one, start in zip(primals, starts, strict=True):
+        for primal, start in zip(primals, starts, strict=True):
             parts = [
-                reshape(row[start : start + one.size], (*one.shape, *row.shape[1:])) for row in rows
+                reshape(row[start : start + primal.size], (*primal.shape, *row.shape[1:]))
+                for row in rows
             ]
             blocks.append(unflatten(pullback.argument_structure, parts))
         return unflatten(pullback.structure, blocks)

@@ -52,7 +52,7 @@ def _program_of(graph: GraphIr) -> Program:
 
 def _parts(graph: GraphIr) -> tuple[Any, ...]:
     """What a graph consists of."""
-    return tuple([getattr(graph, one.name) for one in fields(GraphIr)])
+    return tuple([getattr(graph, field.name) for field in fields(GraphIr)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +190,7 @@ class Program(GraphIr):
         made = [
             dispatch.wrap(primitive, tensor_type)
             for primitive, tensor_type in zip(
-                joined(outputs, [one.dtype for one in types]), types, strict=True
+                joined(outputs, [kind.dtype for kind in types]), types, strict=True
             )
         ]
         if calling.is_tracked:
@@ -199,7 +199,8 @@ class Program(GraphIr):
             self._rebind(leaves, made[len(made) - len(calling.rebound) :])
         rest = iter(made)
         results = [
-            _result(next(rest), one) if one.__class__ is Result else one for one in calling.results
+            _result(next(rest), result) if result.__class__ is Result else result
+            for result in calling.results
         ]
         return unflatten(calling.result_structure, results)
 
@@ -269,10 +270,10 @@ class Program(GraphIr):
         if found is None:
             self._check_dtypes(device)
             calling = self.calling
-            results = [one for one in calling.results if one.__class__ is Result]
+            results = [result for result in calling.results if result.__class__ is Result]
             results += [result for _, result in calling.rebound]
             types = []
-            dtypes = [one.dtype for one in self.outputs]
+            dtypes = [output.dtype for output in self.outputs]
             for result in results:
                 dtype = dtypes.pop(0)
                 if result.scheme is not None:
@@ -299,7 +300,7 @@ class Program(GraphIr):
             if isinstance(operation, OperationIr):
                 for output in operation.outputs:
                     made_by.setdefault(output.dtype, operation)
-        made_by |= dict.fromkeys([one.tensor.dtype for one in self.constants])
+        made_by |= dict.fromkeys([constant.tensor.dtype for constant in self.constants])
         for dtype, maker in made_by.items():
             try:
                 device.tensor_type(dtype)
@@ -312,7 +313,7 @@ class Program(GraphIr):
     ) -> Sequence[Any]:
         draw = (0, 0)
         if self.draw is not None:
-            if any(one.kind == VMAP for one in transforms()):
+            if any(transform.kind == VMAP for transform in transforms()):
                 raise ArgumentError(
                     "a program that draws random numbers would draw the same for all examples",
                     hint="Call the function itself inside of burn.vmap",
@@ -338,7 +339,7 @@ class Program(GraphIr):
         for argument, leaf in zip(self.calling.arguments, leaves, strict=True):
             if is_tensor(leaf) and not argument.is_leaf and is_wrapped(leaf.primitive):
                 return made
-        results = [one for one in self.calling.results if one.__class__ is Result]
+        results = [result for result in self.calling.results if result.__class__ is Result]
         results += [result for _, result in self.calling.rebound]
         return [
             x if result.is_tracked else _untracked(x, result)
@@ -348,8 +349,8 @@ class Program(GraphIr):
     def _rebind(self, leaves: Sequence[Any], values: Sequence[Tensor]) -> None:
         """Give the tensors that the function rebinds their new values."""
         calling = self.calling
-        given = Counter([id(root_of(one)) for one in leaves if is_tensor(one)])
-        outside = {id(root_of(one)) for one in calling.captured}
+        given = Counter([id(root_of(leaf)) for leaf in leaves if is_tensor(leaf)])
+        outside = {id(root_of(item)) for item in calling.captured}
         targets = []
         for index, result in calling.rebound:
             target = leaves[index] if index >= 0 else calling.captured[-1 - index]

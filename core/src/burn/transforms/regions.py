@@ -142,12 +142,12 @@ class _Region:
 
     def tracked(self, results: list[Tensor]) -> list[Tensor]:
         """The results, each tracked by all layers in which the call used tracked tensors."""
-        self._metas = [meta_of(one) for one in results]
+        self._metas = [meta_of(result) for result in results]
         of_hardware: dict[Device, list[int]] = {}
-        for index, one in enumerate(results):
+        for index, result in enumerate(results):
             # A tensor from elsewhere that is returned as it is may be tracked.
-            if one.dtype.kind is Kind.FLOAT and not is_tracked(one.primitive):
-                of_hardware.setdefault(one.device, []).append(index)
+            if result.dtype.kind is Kind.FLOAT and not is_tracked(result.primitive):
+                of_hardware.setdefault(result.device, []).append(index)
         made = list(results)
         for indices in of_hardware.values():
             tensors = self._recorded([results[index] for index in indices], indices)
@@ -157,26 +157,26 @@ class _Region:
 
     def _recorded(self, results: list[Tensor], indices: list[int]) -> list[Tensor]:
         """The results on one hardware with a node in each layer in which tensors were tracked."""
-        device: Device = functools.reduce(common_device, [one.device for one in results])
-        unbatched = [_unbatched(one.primitive) for one in results]
+        device: Device = functools.reduce(common_device, [result.device for result in results])
+        unbatched = [_unbatched(result.primitive) for result in results]
         primitives = [primitive for primitive, _ in unbatched]
         for level, at_layer in enumerate(each_layer(device)):
             kind = at_layer.backend.tensor_type
             nodes = [
-                node for one, used in self.levels.items() if one.level == level for node in used
+                node for name, used in self.levels.items() if name.level == level for node in used
             ]
             if at_layer.layers[-1] == VMAP:
                 primitives = [
-                    at_layer.backend.wrap(one, frames[kind]) if kind in frames else one
-                    for one, (_, frames) in zip(primitives, unbatched, strict=True)
+                    at_layer.backend.wrap(primitive, frames[kind]) if kind in frames else primitive
+                    for primitive, (_, frames) in zip(primitives, unbatched, strict=True)
                 ]
             elif nodes:
                 pull = functools.partial(self._pull, at_layer, nodes, indices)
                 below = at_layer.below.ops
                 primitives = list(custom_node(kind, nodes, primitives, pull, below, "checkpoint"))
         return [
-            dispatch.wrap(primitive, device.tensor_type(one.dtype))
-            for one, primitive in zip(results, primitives, strict=True)
+            dispatch.wrap(primitive, device.tensor_type(result.dtype))
+            for result, primitive in zip(results, primitives, strict=True)
         ]
 
     def _pull(
@@ -197,7 +197,7 @@ class _Region:
         finally:
             running_again.reset(again)
             recording.reset(token)
-        metas = [meta_of(one) for one in leaves]
+        metas = [meta_of(leaf) for leaf in leaves]
         if metas != self._metas:
             raise AutodiffError(
                 f"the function returned {_shown(metas)} when it ran again, and at first "

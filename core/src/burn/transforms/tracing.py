@@ -260,7 +260,7 @@ class Tracing:
             self.outer.watch(read)
             return
         self._check_compiles()
-        if not any(one == read for one, _ in self.watched):
+        if not any(function == read for function, _ in self.watched):
             self.watched.append((read, read()))
 
     def _check_compiles(self) -> None:
@@ -427,18 +427,18 @@ def _traced(function: Callable[..., Any], examples: tuple[Any, ...]) -> tuple[Re
     new_values = [value for _, value in call.rebound]
     recorder = trace.recorder
     graph = GraphIr(
-        (*call.inputs, *[ir for one in trace.captured for ir in irs_of(one.start)]),
+        (*call.inputs, *[ir for captured in trace.captured for ir in irs_of(captured.start)]),
         tuple(recorder.constants),
         tuple(recorder.operations),
-        tuple([ir for one in (*tensors, *new_values) for ir in irs_of(one.primitive)]),
+        tuple([ir for tensor in (*tensors, *new_values) for ir in irs_of(tensor.primitive)]),
         recorder.draw,
     )
     graph = with_last_uses(graph)
     calling = Calling(
         call.structure,
         tuple(call.arguments),
-        tuple([one.tensor for one in trace.captured]),
-        tuple([one.tensor_type.dtype for one in trace.captured]),
+        tuple([captured.tensor for captured in trace.captured]),
+        tuple([captured.tensor_type.dtype for captured in trace.captured]),
         tuple([_result_of(leaf, trace) if is_tensor(leaf) else leaf for leaf in leaves]),
         result_structure,
         tuple([(index, _rebound_result(value)) for index, value in call.rebound]),
@@ -499,12 +499,12 @@ class _Call:
                 argument = Argument(name, value)
             self.arguments.append(argument)
             self._values.append(value)
-        self._starts = [one.primitive if is_tensor(one) else None for one in self._values]
+        self._starts = [value.primitive if is_tensor(value) else None for value in self._values]
 
     @property
     def inputs(self) -> list[TensorIr | ScalarIr]:
         """The inputs of the graph."""
-        return [ir for one in self.arguments for ir in one.inputs]
+        return [ir for argument in self.arguments for ir in argument.inputs]
 
     def run(self, function: Callable[..., Any]) -> tuple[list[Any], Structure]:
         """Call the function: the leaves of its result, and their containers."""
@@ -537,7 +537,7 @@ class _Call:
             for argument, start in zip(self.arguments, self._starts, strict=True)
             if argument.input is not None
         ]
-        starts += [one.start for one in self._trace.captured]
+        starts += [captured.start for captured in self._trace.captured]
         starts = [part for start in starts for part in parts_of(start)]
         first: dict[Node, int] = {}
         pairs = [
@@ -549,8 +549,8 @@ class _Call:
 
     def _find_rebound(self) -> list[tuple[int, Any]]:
         found = []
-        roots = [id(root_of(one)) for one in self._examples if is_tensor(one)]
-        roots += [id(root_of(one.tensor)) for one in self._trace.captured]
+        roots = [id(root_of(example)) for example in self._examples if is_tensor(example)]
+        roots += [id(root_of(captured.tensor)) for captured in self._trace.captured]
         for index, (value, start) in enumerate(zip(self._values, self._starts, strict=True)):
             if is_tensor(value) and value.primitive is not start:
                 example = self._examples[index]
@@ -563,9 +563,9 @@ class _Call:
                     )
                 found.append((index, value))
         changed = [
-            (index, one.tensor)
-            for index, one in enumerate(self._trace.captured)
-            if one.tensor.primitive is not one.start
+            (index, captured.tensor)
+            for index, captured in enumerate(self._trace.captured)
+            if captured.tensor.primitive is not captured.start
         ]
         are_changed = {id(tensor) for _, tensor in changed}
         for index, x in changed:

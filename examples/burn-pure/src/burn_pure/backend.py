@@ -119,13 +119,15 @@ class PureBackend(Backend):
         return result
 
     def concat(self, tensors: list[Buffer], *, axis: int) -> Buffer:
-        result = Buffer.blank(infer("concat", tuple([one.meta for one in tensors]), axis=axis))
+        result = Buffer.blank(
+            infer("concat", tuple([tensor.meta for tensor in tensors]), axis=axis)
+        )
         start = 0
-        for one in tensors:
-            slices = [(0, length, 1) for length in one.shape]
-            slices[axis] = (start, one.shape[axis], 1)
-            result.sliced(tuple(slices)).assign(one)
-            start += one.shape[axis]
+        for tensor in tensors:
+            slices = [(0, length, 1) for length in tensor.shape]
+            slices[axis] = (start, tensor.shape[axis], 1)
+            result.sliced(tuple(slices)).assign(tensor)
+            start += tensor.shape[axis]
         return result
 
     # Indexing.
@@ -270,9 +272,9 @@ class PureBackend(Backend):
         first, second = rows(left, (column,)), rows(right, (column,))
         return Buffer.of(
             [
-                sum(map(operator.mul, one, other))
+                sum(map(operator.mul, values, other))
                 for matrix in range(math.prod(batch))
-                for one in first[matrix * height : (matrix + 1) * height]
+                for values in first[matrix * height : (matrix + 1) * height]
                 for other in second[matrix * width : (matrix + 1) * width]
             ],
             result,
@@ -281,7 +283,7 @@ class PureBackend(Backend):
 
 def infer(name: str, *operands: Any, **attributes: Any) -> Meta:
     """Shape and dtype of the result of an op; raises for operands that the op refuses."""
-    metas = [one.meta if isinstance(one, Buffer) else one for one in operands]
+    metas = [operand.meta if isinstance(operand, Buffer) else operand for operand in operands]
     return _inferred(name, *metas, **attributes)
 
 
@@ -301,12 +303,12 @@ def elementwise(name: str, function: Callable[..., Any], *operands: Operand) -> 
     """Apply a function to the elements of operands that broadcast."""
     result = infer(name, *operands)
     # Of the last tensor: the first operand of `where` is its condition.
-    dtype = [one.dtype for one in operands if isinstance(one, Buffer)][-1]
+    dtype = [operand.dtype for operand in operands if isinstance(operand, Buffer)][-1]
     numbers = [
-        one.expanded(result.shape).numbers()
-        if isinstance(one, Buffer)
-        else repeat(rounded(one, dtype))
-        for one in operands
+        operand.expanded(result.shape).numbers()
+        if isinstance(operand, Buffer)
+        else repeat(rounded(operand, dtype))
+        for operand in operands
     ]
     return Buffer.of(map(function, *numbers), result)
 
@@ -330,7 +332,7 @@ def indexed(
 ) -> list[int]:
     """Offsets of the elements that `indices` select along `axis`, one for each index."""
     length, stride = shape[axis], strides[axis]
-    others = [0 if number == axis else one for number, one in enumerate(strides)]
+    others = [0 if number == axis else stride for number, stride in enumerate(strides)]
     starts = element_offsets(indices.shape, others, offset)
     numbers = indices.numbers()
     for index in numbers:

@@ -91,20 +91,20 @@ class AttentionOps(CpuOps):
             raise ValueError(f"g of shape {g.shape} for {plan.shape.output}")
         operands, batch = (query, key, value), plan.shape.batch
         wide = wide_dtype(query.dtype)
-        results = [np.zeros((*batch, *one.shape[-2:]), wide) for one in operands]
+        results = [np.zeros((*batch, *operand.shape[-2:]), wide) for operand in operands]
         family = kernels_for(query.dtype, "attention")
         if plan.is_small and family is not None:
             family.attention_grad(
                 *_small_operands(plan, operands, mask, bias),
                 _matrices(plan, g),
                 *_small_attributes(**attributes),
-                *[one.reshape(plan.heads, *one.shape[-2:]) for one in results],
+                *[result.reshape(plan.heads, *result.shape[-2:]) for result in results],
             )
-            first, second, third = [one.astype(query.dtype, copy=False) for one in results]
+            first, second, third = [result.astype(query.dtype, copy=False) for result in results]
             return first, second, third
         call = _Attention(plan, query, key, value, mask, bias, **attributes)
         if call.count and query.shape[-2] and key.shape[-2]:
-            targets = [one.reshape(call.count, *one.shape[-2:]) for one in results]
+            targets = [result.reshape(call.count, *result.shape[-2:]) for result in results]
             gradients = call.batched(g)
 
             def work(block: int, _: int) -> None:
@@ -113,7 +113,7 @@ class AttentionOps(CpuOps):
                     call.add_gradients(number, gradients, *targets)
 
             in_blocks(work, call.head_blocks, 1)
-        first, second, third = [one.astype(query.dtype, copy=False) for one in results]
+        first, second, third = [result.astype(query.dtype, copy=False) for result in results]
         return first, second, third
 
 
@@ -132,8 +132,8 @@ def _plan(query: Shape, key: Shape, value: Shape, softcap: float | None) -> _Pla
     shape = attention_shapes(query, key, value, softcap)
     count = math.prod(shape.batch)
     work = count * math.prod(shape.scores[-2:]) * (query[-1] + value[-1])
-    matrices = [one[-2:] for one in (query, key, value, shape.output)]
-    first, second, third, output = [(count, *one) for one in matrices]
+    matrices = [shape[-2:] for shape in (query, key, value, shape.output)]
+    first, second, third, output = [(count, *matrix) for matrix in matrices]
     is_packed = query[:-2] == key[:-2] == value[:-2]
     return _Plan(
         shape,
@@ -162,7 +162,7 @@ def _small_operands(
 ) -> list[Array]:
     """Operands of the kernels that do all."""
     if plan.packed is None:
-        found = [_matrices(plan, one) for one in operands]
+        found = [_matrices(plan, operand) for operand in operands]
     else:
         query, key, value = operands
         first, second, third = plan.packed
@@ -175,11 +175,11 @@ def _small_operands(
         return [*found, _NO_MASK, _NO_BIAS]
     scores = plan.shape.scores
     check_broadcasts_to_scores(scores, mask=mask, bias=bias)
-    for one, none in ((mask, _NO_MASK), (bias, _NO_BIAS)):
-        if one is None:
+    for item, none in ((mask, _NO_MASK), (bias, _NO_BIAS)):
+        if item is None:
             found.append(none)
         else:
-            full = np.broadcast_to(one, scores).reshape(plan.heads, *scores[-2:])
+            full = np.broadcast_to(item, scores).reshape(plan.heads, *scores[-2:])
             found.append(np.ascontiguousarray(full, none.dtype))
     return found
 

@@ -128,11 +128,11 @@ def packed(
         else:
             kernel(x.ravel(), g.ravel(), *parameters, result.ravel())
         return result
-    sources = [one.reshape(-1) for one in (x, g) if one is not None]
+    sources = [tensor.reshape(-1) for tensor in (x, g) if tensor is not None]
     target = result.reshape(-1)
 
     def work(start: int, stop: int) -> None:
-        parts = [np.ascontiguousarray(one[start:stop], FLOAT32) for one in sources]
+        parts = [np.ascontiguousarray(source[start:stop], FLOAT32) for source in sources]
         part = target[start:stop]
         out = part if part.dtype is FLOAT32 else np.empty(part.shape, FLOAT32)
         kernel(*parts, *parameters, out)
@@ -163,7 +163,7 @@ def _map(
     target = result.reshape(layout)
 
     def work(start: int, stop: int) -> None:
-        parts = [one[start:stop] for one in sources]
+        parts = [source[start:stop] for source in sources]
         _call(kernel, parts, target[start:stop], widen=widen)
 
     in_blocks(work, len(target), step)
@@ -191,7 +191,7 @@ def map_along(kernel: Callable[..., None], *operands: Array, axis: int) -> Array
         first, part = divmod(start, parts)
         last = stop if parts == 1 else first + 1
         block = (slice(first, last), slice(None), slice(part * width, (part + 1) * width))
-        rows = [one[block].swapaxes(1, 2) for one in sources]
+        rows = [source[block].swapaxes(1, 2) for source in sources]
         _call(kernel, rows, target[block].swapaxes(1, 2), widen=True)
 
     in_blocks(work, outer * parts, max(1, BLOCK_ELEMENTS // (length * inner)) if parts == 1 else 1)

@@ -17,16 +17,16 @@ _BITS: Final[dict[int, Any]] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8:
 
 def choose(condition: Array, x1: Any, x2: Any) -> Array:
     """`numpy.where` of arrays of one dtype, or of an array and a number."""
-    arrays = [one for one in (x1, x2) if isinstance(one, np.ndarray)]
+    arrays = [tensor for tensor in (x1, x2) if isinstance(tensor, np.ndarray)]
     if (
         condition.size < MIN_ELEMENTS_FOR_BLOCKS
         or not arrays
         or arrays[0].dtype.kind == "c"
-        or any(one.shape != condition.shape for one in arrays)
+        or any(array.shape != condition.shape for array in arrays)
         or arrays[0].dtype.itemsize not in _BITS
     ):
         if len(arrays) == 1:  # a number does not widen it, whatever NumPy makes of bfloat16 and it
-            x1, x2 = (np.asarray(one, arrays[0].dtype) for one in (x1, x2))
+            x1, x2 = (np.asarray(tensor, arrays[0].dtype) for tensor in (x1, x2))
         return np.where(condition, x1, x2)
     bits = _BITS[arrays[0].dtype.itemsize]
     if len(arrays) == 2:

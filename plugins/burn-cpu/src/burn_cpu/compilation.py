@@ -66,7 +66,9 @@ def compiled_program(
 
     table = OpTable(backend, device)
     target = _target(machine)
-    lower = lowered(graph, lambda one: not fuses(one, target) and not _keeps(one), table)
+    lower = lowered(
+        graph, lambda operation: not fuses(operation, target) and not _keeps(operation), table
+    )
     return NativeProgram(planned(lower, target), table, machine)
 
 
@@ -88,9 +90,9 @@ def _target(machine: Machine) -> Target:
     """All real dtypes; float16 where the processor converts it."""
     dtypes = frozenset(
         [
-            one
-            for one in DType.members()
-            if one.kind != "c" and (one.name != "float16" or machine.has_half)
+            dtype
+            for dtype in DType.members()
+            if dtype.kind != "c" and (dtype.name != "float16" or machine.has_half)
         ]
     )
     return Target(dtypes, _keeps, max_product=_MAX_PRODUCT, checks=True)

@@ -63,7 +63,7 @@ class KernelCache:
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep what was compiled, unless it depends on addresses of this process."""
-        if any(not one.can_cache for one in result.lifted) or result.library.has_dynamic_globals:
+        if any(not item.can_cache for item in result.lifted) or result.library.has_dynamic_globals:
             return
         try:
             content = _dumps(result._reduce())

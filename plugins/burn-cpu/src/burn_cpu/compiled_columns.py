@@ -51,7 +51,7 @@ class _Lines:
         self.types: Final = signature.args
         self.arguments: Final = arguments
         bits, mantissa, lanes, rows, lines, is_scaled = (
-            one.literal_value for one in signature.args[14:]
+            argument.literal_value for argument in signature.args[14:]
         )
         self.is_scaled: Final = bool(is_scaled)
         self.tile: Final = Tile(builder, (bits, mantissa, lanes, 1, rows, 1))
@@ -104,7 +104,7 @@ class _Lines:
             tile.numbers(tile.vector(_INT8, builder.gep(line, [offset]))) for line in self.lines
         ]
         for own, scale in zip(numbers, scales, strict=False):
-            own[:] = [builder.fmul(one, scale) for one in own]
+            own[:] = [builder.fmul(item, scale) for item in own]
         for field in range(self.fields):
             column = builder.add(
                 builder.mul(offset, _INT64(self.fields)), _INT64(field * tile.lanes)

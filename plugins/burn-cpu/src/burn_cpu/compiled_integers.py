@@ -56,7 +56,7 @@ def _write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     def lines(number: int, start: Any, count: int) -> list[Any]:
         """The addresses of successive lines."""
         offsets = [builder.mul(length, _INT64(index)) for index in range(count)]
-        return [at(number, builder.add(start, one)) for one in offsets]
+        return [at(number, builder.add(start, offset)) for offset in offsets]
 
     def load(line: Any, offset: Any) -> Any:
         pointer = builder.bitcast(builder.gep(line, [offset]), _VECTOR.as_pointer())
@@ -70,7 +70,7 @@ def _write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     left, right = lines(0, first, rows), lines(2, second, columns)
     with cgutils.for_range(builder, builder.sdiv(length, _INT64(STEP))) as step:
         offset = builder.mul(step.index, _INT64(STEP))
-        factors = [load(one, offset) for one in right]
+        factors = [load(item, offset) for item in right]
         for row, line in enumerate(left):
             codes = load(line, offset)
             for total, factor in zip(totals[row * columns :], factors, strict=False):
@@ -132,12 +132,12 @@ def products(
                     _write_tile(x, row * length, y, line * length, length, found, 1)
                 else:
                     _write_tile(x, row * length, y, line * length, length, found, 4)
-                for one in range(count):
-                    scale = x_scales[row + one]
+                for index in range(count):
+                    scale = x_scales[row + index]
                     for column in range(_COLUMNS):
-                        number = np.int32(found[one * _COLUMNS + column] - surplus[column])
+                        number = np.int32(found[index * _COLUMNS + column] - surplus[column])
                         product = number * scale * y_scales[line + column]
-                        out[(row + one) * width + line + column] = out.dtype.type(product)
+                        out[(row + index) * width + line + column] = out.dtype.type(product)
                 row += count
 
 

@@ -188,7 +188,7 @@ class _Products:
         self.builder: Final = builder
         self.types: Final = signature.args
         self.arguments: Final = arguments
-        *shape, is_short = (one.literal_value for one in signature.args[11:])
+        *shape, is_short = (argument.literal_value for argument in signature.args[11:])
         self.tile: Final = Tile(builder, shape)
         self.is_short: Final = bool(is_short)
         to_prefetch = [_INT8.as_pointer(), _INT32, _INT32, _INT32]
@@ -238,10 +238,10 @@ class _Products:
         """Write all of it."""
         builder, (blocks, steps) = self.builder, self.arguments[5:7]
         with cgutils.for_range(builder, blocks) as block:
-            indices = [builder.add(one, block.index) for one in self.begins]
-            scales = [self.tile.spread(builder.load(self.at(3, one))) for one in indices]
-            for one in itertools.chain(*self.parts):
-                builder.store(self.zero, one)
+            indices = [builder.add(begin, block.index) for begin in self.begins]
+            scales = [self.tile.spread(builder.load(self.at(3, index))) for index in indices]
+            for part in itertools.chain(*self.parts):
+                builder.store(self.zero, part)
             if self.is_short:
                 self.add_vectors(block.index, scales)
             else:
@@ -249,8 +249,8 @@ class _Products:
                     index = builder.add(builder.mul(block.index, steps), step.index)
                     self.add_vectors(index, scales)
             for total, own, scale in zip(self.totals, self.parts, scales, strict=False):
-                for one in own:
-                    self.add(total, builder.load(one), scale)
+                for item in own:
+                    self.add(total, builder.load(item), scale)
         line, width = self.arguments[9:11]
         for number, total in enumerate(self.totals):
             row, column = divmod(number, self.tile.columns)
@@ -263,13 +263,13 @@ class _Products:
         # A line may begin a page, where the processor does not know yet what will be read next.
         first = self.multiple(index, tile.unroll * tile.lanes)
         ahead = builder.add(first, self.multiple(self.arguments[2], tile.columns))
-        for one in self.lines:
-            builder.call(self.prefetch, [builder.gep(one, [ahead]), *map(_INT32, (0, 3, 1))])
+        for line in self.lines:
+            builder.call(self.prefetch, [builder.gep(line, [ahead]), *map(_INT32, (0, 3, 1))])
         for part in range(tile.unroll):
             vector = self.multiple(index, tile.unroll, part)
             offset = self.multiple(vector, tile.lanes)
             numbers = [
-                tile.numbers(tile.vector(_INT8, builder.gep(one, [offset]))) for one in self.lines
+                tile.numbers(tile.vector(_INT8, builder.gep(line, [offset]))) for line in self.lines
             ]
             for field, row in itertools.product(range(self.fields), range(tile.rows)):
                 offset = self.multiple(vector, tile.lanes * self.fields, field * tile.lanes)

@@ -77,7 +77,9 @@ def _tile(rows: int, columns: int) -> Callable[..., Any]:
         ]
         results = vectors(address(8, at_row(start)), rows * width)
         # LLVM keeps these in registers.
-        sums = [cgutils.alloca_once_value(builder, builder.load(one, align=4)) for one in results]
+        sums = [
+            cgutils.alloca_once_value(builder, builder.load(result, align=4)) for result in results
+        ]
         multiply_add = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(_VECTOR, [_VECTOR] * 3), f"llvm.fmuladd.v{_LANES}f32"
         )
@@ -86,16 +88,16 @@ def _tile(rows: int, columns: int) -> Callable[..., Any]:
         with cgutils.for_range(builder, count) as loop:
             offset = builder.load(builder.gep(terms, [loop.index]))
             line = vectors(builder.gep(panel, [at_row(loop.index)]), width)
-            factors = [builder.load(one, align=4) for one in line]
+            factors = [builder.load(item, align=4) for item in line]
             for number, base in enumerate(bases):
                 element = builder.load(builder.gep(base, [offset]))
                 element = builder.insert_element(nothing, element, _INT32(0))
                 element = builder.shuffle_vector(element, nothing, zeros)
-                for one, factor in zip(sums[number * width :], factors, strict=False):
-                    total = builder.call(multiply_add, [element, factor, builder.load(one)])
-                    builder.store(total, one)
-        for one, result in zip(sums, results, strict=True):
-            builder.store(builder.load(one), result, align=4)
+                for item, factor in zip(sums[number * width :], factors, strict=False):
+                    total = builder.call(multiply_add, [element, factor, builder.load(item)])
+                    builder.store(total, item)
+        for item, result in zip(sums, results, strict=True):
+            builder.store(builder.load(item), result, align=4)
         return context.get_dummy_value()
 
     return write
@@ -190,7 +192,7 @@ def _write_turn(context: Any, builder: Any, signature: Any, arguments: Any) -> A
     while bit < _LANES:
         low = [lane if not lane & bit else lane - bit + _LANES for lane in range(_LANES)]
         high = [lane + bit if not lane & bit else lane + _LANES for lane in range(_LANES)]
-        orders = [ir.Constant(ir.VectorType(_INT32, _LANES), one) for one in (low, high)]
+        orders = [ir.Constant(ir.VectorType(_INT32, _LANES), item) for item in (low, high)]
         for number in range(_LANES):
             if not number & bit:
                 pair = vectors[number], vectors[number + bit]

@@ -21,7 +21,7 @@ def with_complex(real_function: Function, complex_function: Function) -> Functio
     """A function that calls another one for complex arrays."""
 
     def call(*operands: Any) -> Array:
-        is_complex = any(np.iscomplexobj(one) for one in operands)
+        is_complex = any(np.iscomplexobj(operand) for operand in operands)
         return complex_function(*operands) if is_complex else real_function(*operands)
 
     def specialize(dtype: DType) -> Function:

@@ -143,7 +143,7 @@ def _trimmed(plan: ConvGeometry) -> tuple[ConvGeometry, Any]:
     The index is that of what is left of the weight.
     """
     axes = [_trimmed_axis(axis) for axis in plan.axes]
-    if all(one is axis for (one, _), axis in zip(axes, plan.axes, strict=True)):
+    if all(windows is axis for (windows, _), axis in zip(axes, plan.axes, strict=True)):
         return plan, ()
     trimmed = dataclasses.replace(plan, axes=tuple([axis for axis, _ in axes]))
     return trimmed, (slice(None), slice(None), *[kept for _, kept in axes])
@@ -331,8 +331,8 @@ def _weight_gradient_by_rows(x: Array, g: Array, plan: ConvGeometry) -> Array:
 
 def _total(parts: Sequence[Array]) -> Array:
     total, *others = parts
-    for one in others:
-        total += one
+    for other in others:
+        total += other
     return total
 
 

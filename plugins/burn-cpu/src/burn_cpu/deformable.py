@@ -76,7 +76,7 @@ class DeformableOps(CpuOps):
                 moved[1][index] += product * corner.across
         if shared is not None:
             moved *= shared
-        offset_grad = np.stack([one.reshape(plan.tap_shape) for one in moved], axis=3)
+        offset_grad = np.stack([item.reshape(plan.tap_shape) for item in moved], axis=3)
         return (
             x_grad[..., :-1].reshape(plan.image_shape).astype(x.dtype, copy=False),
             offset_grad.reshape(plan.offset_shape).astype(x.dtype, copy=False),
@@ -119,7 +119,10 @@ def _corners(
 ) -> Iterator[tuple[tuple[int, int], list[_Corner]]]:
     """The corners of each image and group."""
     moved = offset.reshape(plan.batch, plan.groups, plan.taps, 2, plan.windows)
-    start = [one.astype(offset.dtype) for one in undeformed_positions(plan)]
+    start = [
+        undeformed_position.astype(offset.dtype)
+        for undeformed_position in undeformed_positions(plan)
+    ]
     lengths = (plan.rows.length, plan.columns.length)
     zero = offset.dtype.type(0)
     for index in np.ndindex(plan.batch, plan.groups):

@@ -111,8 +111,8 @@ class Direct:
             return sums
 
         total, *others = self._run(work, plan.batch)
-        for one in others:
-            total += one
+        for other in others:
+            total += other
         result = np.empty((plan.outputs, plan.terms), np.float32)
         self._kernels.unpack(total, result)
         return result.reshape(plan.weight_shape)
@@ -141,7 +141,7 @@ class Direct:
 
         def work(part: slice) -> None:
             canvas = np.zeros(tables.canvas, np.float32)
-            for phase, one in zip(tables.phases, panels, strict=True):
+            for phase, panel in zip(tables.phases, panels, strict=True):
                 self._kernels.convolve(
                     x,
                     tables.before,
@@ -149,7 +149,7 @@ class Direct:
                     phase.starts,
                     phase.targets,
                     phase.taps,
-                    one,
+                    panel,
                     shift,
                     out,
                     part.start,
@@ -216,17 +216,21 @@ def _adjoint_tables(plan: ConvGeometry) -> _Tables:
     """
     axes = _three(plan.axes)
     every = [_axis_phases(axis) for axis in axes]
-    before = [max(0, *[-int(one[2].min(initial=0)) for one in found]) for found in every]
-    ends = [max([len(one[0]) + int(one[2].max(initial=0)) for one in found]) for found in every]
+    before = [max(0, *[-int(parts[2].min(initial=0)) for parts in found]) for found in every]
+    ends = [
+        max([len(parts[0]) + int(parts[2].max(initial=0)) for parts in found]) for found in every
+    ]
     lengths = [
         first + max(axis.count, end) for first, axis, end in zip(before, axes, ends, strict=True)
     ]
-    largest = math.prod([max(len(one[0]) for one in found) for found in every])
+    largest = math.prod([max(len(parts[0]) for parts in found) for found in every])
     canvas = _canvas(plan, plan.outputs, lengths, largest)
     phases, kernels = [], []
     for chosen in itertools.product(*every):
         elements, kernel, windows = zip(*chosen, strict=True)
-        starts = [np.arange(len(one)) + first for one, first in zip(elements, before, strict=True)]
+        starts = [
+            np.arange(len(element)) + first for element, first in zip(elements, before, strict=True)
+        ]
         targets = _flat(elements, [axis.length for axis in axes])
         phases.append(_phase(canvas, starts, list(windows), targets))
         kernels.append(_flat(kernel, [axis.kernel for axis in axes]))
@@ -264,8 +268,8 @@ def _phase(
 def _flat(indices: Sequence[Array], lengths: Sequence[int]) -> Array:
     """Flat indices of all combinations of indices along axes of some lengths, in order."""
     flat = np.zeros(1, np.int64)
-    for one, length in zip(indices, lengths, strict=True):
-        flat = (flat[:, None] * length + one).reshape(-1)
+    for index, length in zip(indices, lengths, strict=True):
+        flat = (flat[:, None] * length + index).reshape(-1)
     return flat
 
 

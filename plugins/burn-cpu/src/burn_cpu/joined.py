@@ -35,7 +35,7 @@ class Whole(np.ndarray[Any, Any]):
     def has(self, arrays: list[Array]) -> bool:
         """Whether these are its parts, in their order."""
         return len(self.parts) == len(arrays) and all(
-            [part() is one for part, one in zip(self.parts, arrays, strict=True)]  # noqa: C419 — a generator takes longer
+            [part() is array for part, array in zip(self.parts, arrays, strict=True)]  # noqa: C419 — a generator takes longer
         )
 
 
@@ -76,7 +76,7 @@ class Joined(NamedTuple):
         if dtype.kind == "V":  # bfloat16 has no buffer
             ends = list(itertools.accumulate(map(math.prod, self.shapes)))
             pieces = np.split(whole.view(np.ndarray), ends[:-1])
-            return [one.reshape(shape) for one, shape in zip(pieces, self.shapes, strict=True)]
+            return [piece.reshape(shape) for piece, shape in zip(pieces, self.shapes, strict=True)]
         for shape in self.shapes:
             part: Array = np.ndarray(shape, dtype, whole, offset)
             parts.append(part)

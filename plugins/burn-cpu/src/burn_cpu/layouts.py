@@ -38,8 +38,8 @@ class Layouts:
         self._table = table
         self._of: dict[int, tuple[int, Any]] = {}
         self._next = 1 << 40
-        given = [one for one in graph.inputs if isinstance(one, TensorIr)]
-        for tensor in [*given, *[one.tensor for one in graph.constants]]:
+        given = [source for source in graph.inputs if isinstance(source, TensorIr)]
+        for tensor in [*given, *[constant.tensor for constant in graph.constants]]:
             self.add(tensor)
 
     def add(self, tensor: TensorIr) -> None:

@@ -38,7 +38,10 @@ class LinearAlgebraOps(CpuOps):
             raise ValueError(f"x {x.shape}, weight {weight.shape}")
         dtype = x.dtype
         if dtype.itemsize < 4:
-            wide = [None if one is None else one.astype(np.float32) for one in (x, weight, bias)]
+            wide = [
+                None if tensor is None else tensor.astype(np.float32)
+                for tensor in (x, weight, bias)
+            ]
             return self.linear(*wide).astype(dtype)
         if x.shape[-1] != weight.shape[0]:
             raise ValueError(f"x {x.shape}, weight {weight.shape}")

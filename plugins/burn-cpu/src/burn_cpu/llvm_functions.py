@@ -88,7 +88,9 @@ class _Floats:
         return self.writer.compare(f"fcmp {condition}", a, other)
 
     def select(self, condition: Value, a: Value | float, b: Value | float) -> Value:
-        both = [self.number(one) if isinstance(one, (int, float)) else one for one in (a, b)]
+        both = [
+            self.number(tensor) if isinstance(tensor, (int, float)) else tensor for tensor in (a, b)
+        ]
         return self.writer.select(condition, *both)
 
     def abs(self, x: Value) -> Value:
@@ -268,7 +270,7 @@ def _library(name: str, type: str) -> str:
 
 def of_floats(writer: LlvmWriter, function: str, operands: tuple[Value, ...]) -> Value:
     """A function of floats that is no instruction."""
-    widest = max(operands, key=lambda one: one.lanes)
+    widest = max(operands, key=lambda operand: operand.lanes)
     floats = _Floats(writer, widest)
     values = operands if function == "pow" else tuple(writer.same_lanes(*operands))
     if function in _VECTORIZED:

@@ -90,14 +90,16 @@ class Instructions:
         suffix = suffix_of(first.type, first.lanes)
         if result:
             suffix = f"{suffix_of(result, first.lanes)}.{suffix}"
-        arguments = ", ".join([one.typed for one in operands]) + flags
+        arguments = ", ".join([operand.typed for operand in operands]) + flags
         return self.call(f"llvm.{name}.{suffix}", arguments, type, first.lanes)
 
     def call(self, name: str, arguments: str, type: str, lanes: int = 1) -> Value:
         """A call of a function that is declared by what it is called with."""
         full = full_type(type, lanes)
         if name not in self.declarations:
-            types = ", ".join([type_of(one) for one in split_arguments(arguments)])
+            types = ", ".join(
+                [type_of(split_argument) for split_argument in split_arguments(arguments)]
+            )
             self.declarations[name] = f"declare {full} @{name}({types})"
         return self.emit(f"call {full} @{name}({arguments})", type, lanes)
 
@@ -106,11 +108,14 @@ class Instructions:
         operands = tuple(self.same_lanes(*operands))
         type, lanes = operands[0].type, operands[0].lanes
         if lanes == 1:
-            return self.call(name, ", ".join([one.typed for one in operands]), type)
+            return self.call(name, ", ".join([operand.typed for operand in operands]), type)
         result = Value("poison", type, lanes)
         for lane in range(lanes):
-            parts = [self.emit(f"extractelement {one.typed}, i32 {lane}", type) for one in operands]
-            value = self.call(name, ", ".join([one.typed for one in parts]), type)
+            parts = [
+                self.emit(f"extractelement {operand.typed}, i32 {lane}", type)
+                for operand in operands
+            ]
+            value = self.call(name, ", ".join([part.typed for part in parts]), type)
             result = self.emit(
                 f"insertelement {result.typed}, {value.typed}, i32 {lane}", type, lanes
             )

@@ -287,7 +287,9 @@ class LlvmWriter(Conversions):
             name = f"llvm.masked.scatter.{suffix}.v{lanes}p0"
             target = self._addresses(pointer, memory, index, lanes)
         arguments = f"{value.typed}, {target}, i32 {size}, {mask.typed}"
-        types = ", ".join([type_of(one) for one in split_arguments(arguments)])
+        types = ", ".join(
+            [type_of(split_argument) for split_argument in split_arguments(arguments)]
+        )
         self.declarations[name] = f"declare void @{name}({types})"
         self._lines.append(f"  call void @{name}({arguments})")
 

@@ -83,13 +83,16 @@ def kernel_text(kernel: Kernel, lanes: int) -> Text:
     """The function of a kernel, written once."""
     schedule = Serial(kernel, lanes)
     writer = LlvmWriter(lanes, relaxed=kernel.relaxed)
-    writer.scalar_types = tuple(["double" if one is float else "i64" for one in kernel.scalars])
+    writer.scalar_types = tuple(
+        ["double" if scalar is float else "i64" for scalar in kernel.scalars]
+    )
     schedule.write(writer)
     shared = {index for pair in kernel.overwrites for index in [("out", pair[0]), ("in", pair[1])]}
     pointers = [("in", number) for number in range(len(kernel.inputs))]
     pointers += [("out", number) for number in range(len(kernel.outputs))]
     parameters = [
-        f"ptr {'' if one in shared else 'noalias '}nocapture %{one[0]}{one[1]}" for one in pointers
+        f"ptr {'' if pointer in shared else 'noalias '}nocapture %{pointer[0]}{pointer[1]}"
+        for pointer in pointers
     ]
     parameters += [f"{type} %s{number}" for number, type in enumerate(writer.scalar_types)]
     types = ["ptr"] * len(pointers) + list(writer.scalar_types)
@@ -317,7 +320,7 @@ def _c_library() -> Any:
             library = ctypes.CDLL(name)
         except (OSError, TypeError):
             continue
-        if all(hasattr(library, one) for one in LIBRARY):
+        if all(hasattr(library, name) for name in LIBRARY):
             return library
     raise OSError("no library with the functions of math.h")
 

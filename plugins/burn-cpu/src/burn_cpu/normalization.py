@@ -200,7 +200,10 @@ def _repeated(value: float, length: int) -> Array:
 
 
 def _widened(dtype: Any, *parameters: Array | None) -> list[Array | None]:
-    return [None if one is None else one.astype(dtype, copy=False) for one in parameters]
+    return [
+        None if parameter is None else parameter.astype(dtype, copy=False)
+        for parameter in parameters
+    ]
 
 
 def _layer_norm(

@@ -132,15 +132,15 @@ def _in_blocks(work: Callable[..., None], count: int, *arrays: Array) -> None:
     block is a range along it. Each thread has its own scratch.
     """
     planes = math.prod(arrays[0].shape[: arrays[0].ndim - count])
-    flat = [one.reshape(planes, *one.shape[one.ndim - count :]) for one in arrays]
-    size = max(math.prod(one.shape[1:]) for one in flat)
+    flat = [array.reshape(planes, *array.shape[array.ndim - count :]) for array in arrays]
+    size = max(math.prod(tensor.shape[1:]) for tensor in flat)
     step = max(1, _BLOCK_ELEMENTS // size)
 
     def take(share: slice) -> None:
         scratch = _Scratch()
         for start in range(share.start, share.stop, step):
             part = slice(start, min(start + step, share.stop))
-            work(scratch, *[one[part] for one in flat])
+            work(scratch, *[item[part] for item in flat])
 
     threads = thread_count() if planes * size > _BLOCK_ELEMENTS else 1
     in_parallel(take, shares(planes, threads))

@@ -80,7 +80,7 @@ def products_of(arrays: Sequence[Any], roots: Sequence[Any]) -> list[Product] | 
     if axes and not axes[-1][2] and stored_a == _BY_ROWS and axes[-1][1] == row_a * rows * size:
         rows *= axes.pop()[0]  # one matrix for the whole batch
     count, *steps = axes.pop() if axes else (1, 0, 0, 0)
-    calls = math.prod([one[0] for one in axes])
+    calls = math.prod([axis[0] for axis in axes])
     if calls > _MAX_CALLS:
         return None
     by_rows = rows >= columns
@@ -94,11 +94,11 @@ def products_of(arrays: Sequence[Any], roots: Sequence[Any]) -> list[Product] | 
     )  # fmt: skip
     work = count * rows * columns * length / _PER_NANOSECOND * (size // 4) + 1000
     starts = [
-        one.__array_interface__["data"][0] - root.__array_interface__["data"][0]
-        for one, root in zip((a, b, c), roots, strict=True)
+        item.__array_interface__["data"][0] - root.__array_interface__["data"][0]
+        for item, root in zip((a, b, c), roots, strict=True)
     ]
     found = []
-    for indices in itertools.product(*[range(one[0]) for one in axes]):
+    for indices in itertools.product(*[range(axis[0]) for axis in axes]):
         offsets = [
             start + sum(i * axis[1 + number] for i, axis in zip(indices, axes, strict=True))
             for number, start in enumerate(starts)
@@ -115,9 +115,9 @@ def _batch(a: Any, b: Any, c: Any) -> list[tuple[int, int, int, int]]:
         if length == 1:
             continue
         steps = []
-        for one in (a, b, c):
-            own = axis - (c.ndim - one.ndim)
-            steps.append(one.strides[own] if own >= 0 and one.shape[own] > 1 else 0)
+        for tensor in (a, b, c):
+            own = axis - (c.ndim - tensor.ndim)
+            steps.append(tensor.strides[own] if own >= 0 and tensor.shape[own] > 1 else 0)
         if axes and all(axes[-1][1 + n] == step * length for n, step in enumerate(steps)):
             length *= axes.pop()[0]
         axes.append((length, steps[0], steps[1], steps[2]))

@@ -120,8 +120,12 @@ class NativeProgram(Execution):
         self, tensors: Sequence[TensorIr], test: Callable[[TensorIr], bool]
     ) -> tuple[list[Native], tuple[TensorIr, ...]]:
         """Copies of the tensors that fail a test, and the tensors with the copies among them."""
-        copies = {one: Native(*self._layouts.copy(one)) for one in tensors if not test(one)}
-        dense = tuple([copies[one].outputs[0] if one in copies else one for one in tensors])
+        copies = {
+            tensor: Native(*self._layouts.copy(tensor)) for tensor in tensors if not test(tensor)
+        }
+        dense = tuple(
+            [copies[tensor].outputs[0] if tensor in copies else tensor for tensor in tensors]
+        )
         return list(copies.values()), dense
 
     def _products(self, operation: OperationIr) -> list[Native] | None:
@@ -130,21 +134,23 @@ class NativeProgram(Execution):
             return None
         layouts, (output,) = self._layouts, operation.outputs
         operands = tuple(tensors_among(operation.inputs))
-        likes = [layouts.like(one) for one in operands]
+        likes = [layouts.like(operand) for operand in operands]
         if output.dtype not in self._machine.products or any(
             like is None or not like.size or like.ndim < 2 for like in likes
         ):
             return None
-        copies, inputs = self._dense(operands, lambda one: stored(layouts.like(one)) is not None)
+        copies, inputs = self._dense(
+            operands, lambda tensor: stored(layouts.like(tensor)) is not None
+        )
         layouts.add(output)
         tensors = (*inputs, output)
-        likes = [layouts.like(one) for one in tensors]
-        found = products_of(likes, [layouts.memory(layouts.root(one)) for one in tensors])
+        likes = [layouts.like(tensor) for tensor in tensors]
+        found = products_of(likes, [layouts.memory(layouts.root(tensor)) for tensor in tensors])
         if found is None:
             return None
         return [
             *copies,
-            *[Native(one, inputs, (), (output,), (None,), (operation,)) for one in found],
+            *[Native(product, inputs, (), (output,), (None,), (operation,)) for product in found],
         ]
 
     # --- which steps are variables of Python ---
@@ -155,19 +161,19 @@ class NativeProgram(Execution):
         A view is a call only if it is one of them.
         """
         layouts = self._layouts
-        needed = {one.id for one in self.plan.graph.outputs}
+        needed = {output.id for output in self.plan.graph.outputs}
         for step in reversed(steps):
             if isinstance(step, OperationIr):
-                is_view = all(layouts.root(one) != one.id for one in step.outputs)
+                is_view = all(layouts.root(output) != output.id for output in step.outputs)
                 if not is_view or step.outputs[0].id in needed:
-                    needed.update(one.id for one in tensors_among(step.inputs))
-                    needed.update(one.id for one in step.outputs)
+                    needed.update(tensor.id for tensor in tensors_among(step.inputs))
+                    needed.update(output.id for output in step.outputs)
             else:
                 for tensor, over in zip(step.outputs, step.over, strict=True):
                     if over is not None and tensor.id in needed:
                         needed.add(layouts.root(tensor))
-        given = [one.id for one in self.plan.graph.inputs if isinstance(one, TensorIr)]
-        return needed | {*given, *[one.tensor.id for one in self.plan.graph.constants]}
+        given = [source.id for source in self.plan.graph.inputs if isinstance(source, TensorIr)]
+        return needed | {*given, *[constant.tensor.id for constant in self.plan.graph.constants]}
 
     def _joined(
         self, steps: list[Native | OperationIr], needed: set[int]
@@ -176,7 +182,7 @@ class NativeProgram(Execution):
         found: list[Segment | OperationIr] = []
         for step in steps:
             if isinstance(step, OperationIr):
-                if any(one.id in needed for one in step.outputs):
+                if any(output.id in needed for output in step.outputs):
                     found.append(step)
                 continue
             if not found or not isinstance(found[-1], Segment):
@@ -205,7 +211,9 @@ class NativeProgram(Execution):
                     made.setdefault(tensor.id, index)
                     made[tensor.id] = made[root] = index
         graph = self.plan.graph
-        kept = {one.id for one in (*graph.outputs, *graph.inputs) if isinstance(one, TensorIr)}
+        kept = {
+            output.id for output in (*graph.outputs, *graph.inputs) if isinstance(output, TensorIr)
+        }
         for id, index in made.items():
             if id in needed and id not in kept:
                 ends[index].add(id)
@@ -227,7 +235,7 @@ class NativeProgram(Execution):
             return self._call_line(step, index, ended)
         line = self._segment_line(step, index, ended)
         if self._arena_size > _OWN:
-            segments = [one for one in self._program if isinstance(one, Segment)]
+            segments = [segment for segment in self._program if isinstance(segment, Segment)]
             if step is segments[0]:
                 line = f"workspace, arena = take({self._arena_size}); {line}"
             if step is segments[-1]:
@@ -252,7 +260,7 @@ class NativeProgram(Execution):
             like = layouts.memory(id)
             names[f"e{id}"], names[f"d{id}"] = like.shape, like.dtype
             statements.append(f"t{id} = empty(e{id}, d{id})")
-        numbers = [self._numbers[one.text] for one in segment.scalars]
+        numbers = [self._numbers[scalar.text] for scalar in segment.scalars]
         arguments = ", ".join([*[f"t{id}" for id in code.arrays], "arena", *numbers])
         statements.append(f"e = k{index}({arguments}); e and r{index}(e, {arguments})")
         statements += [

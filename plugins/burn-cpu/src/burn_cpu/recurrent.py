@@ -104,8 +104,8 @@ def _in_wide_floats(
     wide = wide_dtype(dtype)
     if wide is dtype:
         return function(*operands)
-    arrays = [None if one is None else one.astype(wide) for one in operands]
-    return tuple([one.astype(dtype) for one in function(*arrays)])
+    arrays = [None if operand is None else operand.astype(wide) for operand in operands]
+    return tuple([item.astype(dtype) for item in function(*arrays)])
 
 
 class _Layer:
@@ -267,7 +267,7 @@ class _Lstm(_Layer):
         super().__init__(x, states, weight_ih, weight_hh, biases, reverse=reverse, keeps=keeps)
         self.c = c
         bias = total_of(*biases)
-        arranged = [None if one is None else arranged_gates(one) for one in (weight_ih, bias)]
+        arranged = [None if item is None else arranged_gates(item) for item in (weight_ih, bias)]
         recurrent = np.ascontiguousarray(arranged_gates(weight_hh).T)
         self.values = self._value_buffer()
         self.cells, self.shown = self._kept_buffer(), self._kept_buffer()
@@ -355,7 +355,9 @@ class _Gru(_Layer):
     ) -> None:
         super().__init__(x, {"h": h}, weight_ih, weight_hh, biases, reverse=reverse, keeps=keeps)
         length = 2 * self.shape.hidden
-        halved = [None if one is None else halved_rows(one, length) for one in (weight_ih, *biases)]
+        halved = [
+            None if item is None else halved_rows(item, length) for item in (weight_ih, *biases)
+        ]
         recurrent = np.ascontiguousarray(halved_rows(weight_hh, length).T)
         self.values, self.products = self._value_buffer(), self._kept_buffer()
         product = np.empty(self.values.shape[1:], x.dtype)

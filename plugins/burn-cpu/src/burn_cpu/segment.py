@@ -69,11 +69,11 @@ class Segment:
     @property
     def source(self) -> str:
         """The line of the user's program of the first operation."""
-        return next((one.source for step in self.steps for one in step.operations), "")
+        return next((operation.source for step in self.steps for operation in step.operations), "")
 
     def describe(self) -> str:
         """As in a message."""
-        names = [one.name for step in self.steps for one in step.operations]
+        names = [operation.name for step in self.steps for operation in step.operations]
         return f"kernels of {', '.join(dict.fromkeys(names))}"
 
 
@@ -130,7 +130,7 @@ class Code:
         self._offsets = offsets
         self._machine = machine
         self._functions = functions
-        self._numbers = {one: slot for slot, one in enumerate(segment.numbers)}
+        self._numbers = {number: slot for slot, number in enumerate(segment.numbers)}
         self.arrays: dict[int, bool] = {}
         self.fresh: list[int] = []
         for step in segment.steps:

@@ -31,21 +31,21 @@ def stepped(step: Step, lists: list[list[Array]], outputs: Sequence[int]) -> tup
     Arrays that are donated, and that nothing else uses, are overwritten, and are results.
     """
     outputs = [index for index in outputs if lists[index]]
-    joined = joined_parameters(tuple([one.shape for one in lists[0]]))
+    joined = joined_parameters(tuple([tensor.shape for tensor in lists[0]]))
     results: list[list[Any]] = [[None] * len(lists[0]) for _ in outputs]
     if joined.indices:
-        wholes: list[Any] = [joined.array(one) if one else None for one in lists]
+        wholes: list[Any] = [joined.array(operand) if operand else None for operand in lists]
         targets = list(wholes)
         for index in outputs:
             if wholes[index].parts and not _is_donated(lists[index], joined.indices):
                 targets[index] = Whole(wholes[index].shape, wholes[index].dtype)
-        flat = [None if one is None else one.view(np.ndarray) for one in wholes]
+        flat = [None if whole is None else whole.view(np.ndarray) for whole in wholes]
         _run(
             step,
             flat,
             [
-                one if whole is target else target.view(np.ndarray)
-                for one, whole, target in zip(flat, wholes, targets, strict=True)
+                item if whole is target else target.view(np.ndarray)
+                for item, whole, target in zip(flat, wholes, targets, strict=True)
             ],
             outputs,
         )
@@ -54,8 +54,10 @@ def stepped(step: Step, lists: list[list[Array]], outputs: Sequence[int]) -> tup
             for order, number in enumerate(joined.indices):
                 column[number] = lists[index][number] if parts is None else parts[order]
     for index in joined.others:
-        is_donated = [_is_donated(one, (index,)) for one in lists]  # before others refer to them
-        operands = [one[index] if one else None for one in lists]
+        is_donated = [
+            _is_donated(operand, (index,)) for operand in lists
+        ]  # before others refer to them
+        operands = [operand[index] if operand else None for operand in lists]
         for column, array in zip(
             results, _run_whole(step, operands, is_donated, outputs), strict=True
         ):
@@ -80,7 +82,7 @@ def _run_whole(
     def flat(x: Array) -> Array:
         return (x.T if turns else x).reshape(-1)
 
-    arrays = [None if one is None else flat(one) for one in operands]
+    arrays = [None if operand is None else flat(operand) for operand in operands]
     targets, results = list(arrays), []
     for index in outputs:
         result = operands[index]
@@ -105,7 +107,8 @@ def _run(step: Step, operands: list[Any], targets: list[Any], outputs: Sequence[
 
     def run(start: int, stop: int) -> None:
         parts: list[Any] = [
-            None if one is None else one[start:stop].astype(wide, copy=False) for one in operands
+            None if operand is None else operand[start:stop].astype(wide, copy=False)
+            for operand in operands
         ]
         work = np.empty((2, stop - start), wide)
         if wide is not dtype:

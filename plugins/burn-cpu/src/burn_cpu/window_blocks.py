@@ -106,11 +106,11 @@ class Layout:
                 return [work(every)]
         count = thread_count()
         if self.batch >= count:
-            parts = [every._replace(images=one) for one in shares(self.batch, count)]
+            parts = [every._replace(images=share) for share in shares(self.batch, count)]
         elif only_images:
             parts = [every]
         else:
-            parts = [every._replace(lines=one) for one in shares(self.first, count)]
+            parts = [every._replace(lines=share) for share in shares(self.first, count)]
         return in_parallel(work, parts)
 
     def blocks(self, x: Array, dtype: Any, part: Part) -> Iterator[Block]:

@@ -82,7 +82,7 @@ class _Counting:
 def _calibrate() -> tuple[int, int]:
     owner = _Holder(np.zeros(2))
     view = _Holder(owner.array[:1])
-    return _Counting().can_write(owner.array, [one.array for one in (view,)])
+    return _Counting().can_write(owner.array, [holder.array for holder in (view,)])
 
 
 _EXCLUSIVE: Final = _calibrate()[0] if sys.implementation.name == "cpython" else 0

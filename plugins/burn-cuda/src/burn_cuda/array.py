@@ -104,7 +104,10 @@ class Array:
         items = key if isinstance(key, tuple) else (key,)
         # Slices have no hash before Python 3.12.
         hashable = tuple(
-            [(one.start, one.stop, one.step) if isinstance(one, slice) else one for one in items]
+            [
+                (item.start, item.stop, item.step) if isinstance(item, slice) else item
+                for item in items
+            ]
         )
         return self._viewed(_part(self.shape, self.strides, self.dtype.itemsize, hashable))
 
@@ -227,7 +230,7 @@ def _transposed(
 @functools.lru_cache(_MAX_CACHED_LAYOUTS)
 def _part(shape: Shape, strides: tuple[int, ...], itemsize: int, key: _Key) -> Layout:
     model = _model(shape, strides, itemsize)
-    items = [slice(*one) if isinstance(one, tuple) else one for one in key]
+    items = [slice(*pair) if isinstance(pair, tuple) else pair for pair in key]
     if Ellipsis not in items:
         items.append(Ellipsis)  # else NumPy reads the element that a key of integers selects
     return _layout(model[tuple(items)], model)

@@ -119,13 +119,16 @@ class AttentionOps(CudaOps):
     ) -> Array:
         """One kernel: a block for each tile of queries iterates over the keys."""
         operands = (query, key, value, mask, bias)
-        layouts = [None if one is None else (one.shape, one.strides, one.dtype) for one in operands]
+        layouts = [
+            None if operand is None else (operand.shape, operand.strides, operand.dtype)
+            for operand in operands
+        ]
         known = self._attention_launches.get((scale, softcap, is_causal, *layouts))
         launcher = self.launcher
         if known is not None:
             launch, grid, shape, numbers = known
             out = launcher.empty(shape, query.dtype)
-            memory = [0 if one is None else one for one in operands]
+            memory = [0 if operand is None else operand for operand in operands]
             launch(grid, (_BLOCK_THREADS,), (*memory, out, 0, 0, 0, *numbers))
             return out
         attributes: dict[str, Any] = {"scale": scale, "softcap": softcap, "is_causal": is_causal}
@@ -137,7 +140,7 @@ class AttentionOps(CudaOps):
         if out.size:
             launched = self._along_keys(given, tiles, out)
             copied = any(
-                one is not own for one, own in zip(operands[:3], given.memory, strict=False)
+                operand is not own for operand, own in zip(operands[:3], given.memory, strict=False)
             )
             if launched is not None and not copied:
                 self._attention_launches.store((scale, softcap, is_causal, *layouts), launched)
@@ -182,8 +185,8 @@ class AttentionOps(CudaOps):
             for ends in ((queries, features), (keys, features), (keys, values))
         ]
         if not min(queries, keys, values, given.plan.batch):
-            for one in results:
-                launcher.runtime.zero(one)
+            for result in results:
+                launcher.runtime.zero(result)
             return tuple(results)
         g = launcher.dense(g)
         rows = given.plan.batch * queries
@@ -219,7 +222,7 @@ class AttentionOps(CudaOps):
     ) -> tuple[Array, Array, Array]:
         """Gradients of an attention without mask, bias and soft cap."""
         launcher, dtype = self.launcher, query.dtype
-        query, key, value, g = [launcher.dense(one) for one in (query, key, value, g)]
+        query, key, value, g = [launcher.dense(tensor) for tensor in (query, key, value, g)]
         batch, (queries, keys) = g.shape[:-2], (query.shape[-2], key.shape[-2])
 
         def product(x1: Array, x2: Array) -> Array:
@@ -251,16 +254,18 @@ class AttentionOps(CudaOps):
         """The arguments of the kernels; raises for operands that do not match."""
         shape = attention_shapes(query.shape, key.shape, value.shape, softcap)
         check_broadcasts_to_scores(shape.scores, mask=mask, bias=bias)
-        if any(one is not None and one.dtype is not query.dtype for one in (key, value, bias)):
+        if any(
+            tensor is not None and tensor.dtype is not query.dtype for tensor in (key, value, bias)
+        ):
             raise TypeError("an attention of operands of several dtypes")
         features, values = query.shape[-1], value.shape[-1]
-        query, key, value = [self._with_contiguous_rows(one) for one in (query, key, value)]
-        others = [0 if one is None else one for one in (mask, bias)]
+        query, key, value = [self._with_contiguous_rows(tensor) for tensor in (query, key, value)]
+        others = [0 if tensor is None else tensor for tensor in (mask, bias)]
         plan = _plan(
             shape.scores,
             *[
-                None if one is None else (one.shape, element_strides(one, one.ndim))
-                for one in (query, key, value, mask, bias)
+                None if tensor is None else (tensor.shape, element_strides(tensor, tensor.ndim))
+                for tensor in (query, key, value, mask, bias)
             ],
         )
         definitions: dict[str, str | int] = {
@@ -331,8 +336,8 @@ class AttentionOps(CudaOps):
     def _largest_magnitudes(self, *operands: Array) -> Array:
         """The largest magnitude in each operand."""
         found = self.launcher.empty((len(operands),), operands[0].dtype)
-        for number, one in enumerate(operands):
-            peak = self.max(self.abs(one), axis=tuple(range(one.ndim)), keepdims=False)
+        for number, operand in enumerate(operands):
+            peak = self.max(self.abs(operand), axis=tuple(range(operand.ndim)), keepdims=False)
             self.launcher.write(found[number : number + 1], peak.reshape(1))
         return found
 
@@ -349,7 +354,7 @@ class AttentionOps(CudaOps):
         step = -(-batch[axis] // min(parts, batch[axis]))
         results = []
         for start in range(0, batch[axis], step):
-            own = [_part(one, axis - rank, slice(start, start + step)) for one in operands]
+            own = [_part(operand, axis - rank, slice(start, start + step)) for operand in operands]
             results.append(self.ops.decomposed(name, *own, **attributes))
         if isinstance(results[0], tuple):
             return tuple(

@@ -140,7 +140,7 @@ class Blas(Streams):
         addresses: tuple[int, ...] = (b.address, a.address, out.address)
         if bias is not None:
             addresses = (*addresses, bias.address)
-        if tunes or (bias is not None and not any(one % _ALIGNMENT for one in addresses)):
+        if tunes or (bias is not None and not any(address % _ALIGNMENT for address in addresses)):
             groups = (
                 (compute, _FACTOR_TYPES[kind], (kind, result)),
                 ((columns, rows, terms), transposed[::-1], leading[::-1]),
@@ -242,7 +242,7 @@ class Blas(Streams):
         addresses += [] if bias is None else [bias.address]
         scaling = ""
         if scales is not None:
-            addresses += [one.address for one in reversed(scales)]
+            addresses += [scale.address for scale in reversed(scales)]
             scaling = "tensor" if scales[0].size == 1 and scales[1].size == 1 else "rows"
         groups = (
             kinds,

@@ -177,7 +177,7 @@ class ChannelOps(CudaOps):
     def _channel_plan(self, x: Array, **vectors: Array | None) -> _Plan | None:
         """The plan; None where the decomposition is as fast. Raises for operands that mismatch."""
         check_channels(x.shape, **vectors)
-        if any(one is not None and one.dtype is not x.dtype for one in vectors.values()):
+        if any(vector is not None and vector.dtype is not x.dtype for vector in vectors.values()):
             raise TypeError("operands of several dtypes")
         return _plan(x.shape, x.dtype.itemsize)
 
@@ -213,7 +213,7 @@ class ChannelOps(CudaOps):
 
     def _scales(self, *vectors: Array | None) -> list[Array]:
         """Dense vectors; null pointers for None."""
-        return [0 if one is None else self.launcher.dense(one) for one in vectors]
+        return [0 if vector is None else self.launcher.dense(vector) for vector in vectors]
 
     def _run_whole(self, name: str, x: Array, plan: _Plan, *arguments: Any) -> None:
         """Run a kernel with a block for each channel."""

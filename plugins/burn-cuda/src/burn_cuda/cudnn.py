@@ -85,8 +85,8 @@ def _close_all(process: int) -> None:
     """
     if os.getpid() != process:  # the driver does not work in a forked process
         return
-    for one in list(_open):
-        one.close()
+    for cudnn in list(_open):
+        cudnn.close()
     installed.cache_clear()
 
 
@@ -195,7 +195,9 @@ class Cudnn:
                 return False
             graph, size = found
             space = self.empty((max(size, 1),), np.dtype(np.uint8))
-            tensors = dict(zip(_OPERAND_IDS, [one.address for one in operands], strict=True))
+            tensors = dict(
+                zip(_OPERAND_IDS, [operand.address for operand in operands], strict=True)
+            )
             tensors[_RESULT_ID] = out.address
             try:
                 graph.execute(tensors, space.address, handle=self._handle)

@@ -198,7 +198,8 @@ class ElementwiseOps(CudaOps):
         """An op with attributes: numbers are parameters, and a choice is another function."""
         functions = self._functions
         attributes = [
-            (one.name, one.default, bool(one.choices)) for one in REGISTRY[name].attributes.values()
+            (attribute.name, attribute.default, bool(attribute.choices))
+            for attribute in REGISTRY[name].attributes.values()
         ]
 
         def call(*operands: Any, **given: Any) -> Array:

@@ -53,7 +53,7 @@ class Expression(NamedTuple):
     def takes(self, kind: Kind) -> bool:
         """Whether there is an expression for operands of a kind."""
         if kind == Kind.COMPLEX:
-            return all(kind in one.kinds for one in REGISTRY[self.op].operands.values())
+            return all(kind in operand.kinds for operand in REGISTRY[self.op].operands.values())
         return expression(self.op, kind, self.choice) is not None
 
     def program(self, dtype: DType, scalars: tuple[bool, ...]) -> Program:
@@ -117,10 +117,12 @@ def _all() -> dict[str, Expression]:
     found = {}
     for name, op in REGISTRY.items():
         if Tag.ELEMENTWISE in op.tags and name not in _ELSEWHERE:
-            numbers = tuple([one.name for one in op.attributes.values() if not one.choices])
+            numbers = tuple(
+                [attribute.name for attribute in op.attributes.values() if not attribute.choices]
+            )
             choices: list[str | None] = []
-            for one in op.attributes.values():
-                choices += one.choices
+            for attribute in op.attributes.values():
+                choices += attribute.choices
             for choice in choices or [None]:
                 if all(expression(name, kind, choice) is None for kind in _KINDS):
                     continue  # its decomposition is computed, as of an op that a plugin adds

@@ -146,7 +146,9 @@ class Kernel:
             Bytes of dynamic shared memory of a block.
         """
         self._allow(shared)
-        words = [one.address if one.__class__ is Array else one for one in arguments]
+        words = [
+            argument.address if argument.__class__ is Array else argument for argument in arguments
+        ]
         x, y, z = (*grid, 1, 1)[:3]
         width, height, depth = (*block, 1, 1)[:3]
         layout = self._layout or self._learn(words)
@@ -170,7 +172,9 @@ class Kernel:
             self(grid, block, arguments, shared)
             return
         self._allow(shared)
-        words = [one.address if one.__class__ is Array else one for one in arguments]
+        words = [
+            argument.address if argument.__class__ is Array else argument for argument in arguments
+        ]
         layout = self._layout or self._learn(words)
         stream = get_current_stream().ptr
         space = self._space
@@ -203,8 +207,8 @@ class Kernel:
     def _learn(self, words: Any) -> struct.Struct:
         """How the arguments are packed, as those of the first launch tell: all have 8 bytes."""
         letters = [
-            "d" if one.__class__ is float else f"{len(one)}s" if isinstance(one, bytes) else "q"
-            for one in words
+            "d" if word.__class__ is float else f"{len(word)}s" if isinstance(word, bytes) else "q"
+            for word in words
         ]
         self._layout = struct.Struct("=" + "".join(letters))
         return self._layout

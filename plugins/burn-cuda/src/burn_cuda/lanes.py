@@ -26,9 +26,9 @@ def made_bytes(plan: Plan) -> int:
     total = 0
     for step in plan.steps:
         if isinstance(step, KernelCall) or not REGISTRY[step.name].tags & Tag.VIEW:
-            for one in step.outputs:
-                size = one.dtype.itemsize
-                for length in one.shape:
+            for output in step.outputs:
+                size = output.dtype.itemsize
+                for length in output.shape:
                     size *= length or 0
                 total += size
     return total
@@ -53,10 +53,10 @@ def dependencies(plan: Plan) -> list[tuple[int, ...]]:
     found: list[tuple[int, ...]] = []
     for index, step in enumerate(plan.steps):
         waits: set[int] = set()
-        for one in tensors_among(step.inputs):
-            root = memory.get(one.id, one.id)
+        for tensor in tensors_among(step.inputs):
+            root = memory.get(tensor.id, tensor.id)
             waits |= {written[root]} if root in written else set()
-            waits |= {viewed[one.id]} if one.id in viewed else set()
+            waits |= {viewed[tensor.id]} if tensor.id in viewed else set()
             readers.setdefault(root, set()).add(index)
         if isinstance(step, OperationIr) and REGISTRY[step.name].tags & Tag.VIEW:
             (made,) = step.outputs
@@ -65,13 +65,13 @@ def dependencies(plan: Plan) -> list[tuple[int, ...]]:
             found.append(tuple(sorted(waits)))
             continue
         over = step.over if isinstance(step, KernelCall) else ()
-        for number, one in enumerate(step.outputs):
+        for number, output in enumerate(step.outputs):
             source = over[number] if over else None
             if source is None:
-                written[one.id] = index
+                written[output.id] = index
                 continue
             below = step.inputs[source].id  # type: ignore[union-attr]  # of a kernel
-            root = memory[one.id] = memory.get(below, below)
+            root = memory[output.id] = memory.get(below, below)
             waits |= readers.pop(root, set())
             written[root] = index
         found.append(tuple(sorted(waits - {index})))
@@ -106,9 +106,9 @@ class Lanes:
         with self._streams[lane]:
             if self._last[lane] is None and lane:
                 self._streams[lane].wait_event(self._start)
-            for one in waits:
-                if self._lane_of[one] != lane:
-                    self._streams[lane].wait_event(self._events[one])
+            for wait in waits:
+                if self._lane_of[wait] != lane:
+                    self._streams[lane].wait_event(self._events[wait])
             made = function(*operands, **named)
             self._events[index] = self._runtime.record()
         self._lane_of[index], self._last[lane] = lane, index
@@ -117,14 +117,14 @@ class Lanes:
 
     def _chosen(self, waits: tuple[int, ...]) -> int:
         """The lane of the latest step that is waited for, if that is the last one there."""
-        for one in reversed(waits):
-            if self._last[self._lane_of[one]] == one:
-                return self._lane_of[one]
-        ends = [-1 if one is None else one for one in self._last]
+        for wait in reversed(waits):
+            if self._last[self._lane_of[wait]] == wait:
+                return self._lane_of[wait]
+        ends = [-1 if number is None else number for number in self._last]
         return ends.index(min(ends))
 
     def join(self) -> None:
         """Let the first lane wait for the others."""
-        for one in self._last[1:]:
-            if one is not None:
-                self._streams[0].wait_event(self._events[one])
+        for number in self._last[1:]:
+            if number is not None:
+                self._streams[0].wait_event(self._events[number])

@@ -92,7 +92,10 @@ class Launcher:
     def run_blocks(self, kernel: Any, blocks: int, *arguments: Any) -> None:
         """Launch a kernel with a number of blocks."""
         if blocks:
-            words = [one.address if one.__class__ is _Array else one for one in arguments]
+            words = [
+                argument.address if argument.__class__ is _Array else argument
+                for argument in arguments
+            ]
             kernel.launch(blocks, *words)
 
     def dense(self, x: Array) -> Array:
@@ -141,11 +144,13 @@ class Launcher:
         self, program: Program, operands: Sequence[Any], parameters: Sequence[float] = ()
     ) -> tuple[Array, ...]:
         """Compute a program on operands that broadcast."""
-        tensors = [one for one, scalar in zip(operands, program.scalars, strict=True) if not scalar]
+        tensors = [
+            operand for operand, scalar in zip(operands, program.scalars, strict=True) if not scalar
+        ]
         shape = tensors[0].shape
-        if any(one.shape != shape for one in tensors):
-            shape = broadcast([one.shape for one in tensors])
-        elif all(one.is_dense for one in tensors):
+        if any(tensor.shape != shape for tensor in tensors):
+            shape = broadcast([tensor.shape for tensor in tensors])
+        elif all(tensor.is_dense for tensor in tensors):
             return self._dense(program, operands, parameters, shape)
         order = self._order(operands, program.scalars, shape)
         if order is not None:
@@ -155,7 +160,7 @@ class Launcher:
             ]
             back = tuple([order.index(axis) for axis in range(len(order))])
             return tuple(
-                [one.transpose(back) for one in self.elementwise(program, moved, parameters)]
+                [item.transpose(back) for item in self.elementwise(program, moved, parameters)]
             )
         if math.prod(shape) >= _MIN_ELEMENTS_FOR_TILES:
             operands = [
@@ -198,7 +203,7 @@ class Launcher:
             size >= _MIN_ELEMENTS_FOR_TILES and any(map(self._is_transposed, operands))
         ):
             return None
-        strides = [element_strides(one, len(shape)) for one in operands]
+        strides = [element_strides(operand, len(shape)) for operand in operands]
         launch = self._strided_launch(program, shape, (*strides, _row_major(shape)))
         return launch[0], program.outputs[0].numpy, shape, *launch[1:]
 
@@ -209,14 +214,14 @@ class Launcher:
 
         The result is computed in the same order.
         """
-        tensors = [one for one, scalar in zip(operands, scalars, strict=True) if not scalar]
+        tensors = [operand for operand, scalar in zip(operands, scalars, strict=True) if not scalar]
         if math.prod(shape) < _MIN_ELEMENTS_FOR_TILES or self.is_dense(tensors[0]):
             return None
         strides = element_strides(tensors[0], len(shape))
         order = tuple(sorted(range(len(shape)), key=lambda axis: -strides[axis]))
-        for one in tensors:
-            same = one.shape == shape and element_strides(one, len(shape)) == strides
-            if not same or not self.is_dense(one.transpose(order)):
+        for tensor in tensors:
+            same = tensor.shape == shape and element_strides(tensor, len(shape)) == strides
+            if not same or not self.is_dense(tensor.transpose(order)):
                 return None
         return order
 
@@ -262,9 +267,13 @@ class Launcher:
             launch = self._strided[found]
         except KeyError:
             tensors = [
-                one for one, scalar in zip(operands, program.scalars, strict=True) if not scalar
+                operand
+                for operand, scalar in zip(operands, program.scalars, strict=True)
+                if not scalar
             ]
-            strides = tuple([element_strides(one, len(shape)) for one in (*tensors, *results)])
+            strides = tuple(
+                [element_strides(tensor, len(shape)) for tensor in (*tensors, *results)]
+            )
             launch = self._strided_launch(program, shape, strides) if math.prod(shape) else None
             self._strided.store(found, launch)
         if launch is not None:
@@ -366,7 +375,7 @@ def merged(shape: Shape, strides: tuple[tuple[int, ...], ...]) -> list[tuple[int
     for position, length in enumerate(shape):
         if length == 1:
             continue
-        axis_strides = tuple([one[position] for one in strides])
+        axis_strides = tuple([stride[position] for stride in strides])
         if axes:
             outer, above = axes[-1]
             if above == tuple([length * stride for stride in axis_strides]):

@@ -245,8 +245,8 @@ class LinearAlgebraOps(CudaOps):
         vectors = () if bias is None else (bias,)
         if (
             plan is None
-            or any(one.dtype is not dtype for one in (weight, *vectors))
-            or any(one.shape != plan.output[-1:] for one in vectors)
+            or any(tensor.dtype is not dtype for tensor in (weight, *vectors))
+            or any(vector.shape != plan.output[-1:] for vector in vectors)
             or not launcher.dtypes[dtype].is_float
         ):
             return self.ops.decomposed("linear", x, weight, bias, transposed=transposed)

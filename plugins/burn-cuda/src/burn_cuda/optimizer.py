@@ -31,9 +31,9 @@ which takes longer than a second launch.
 @functools.lru_cache(maxsize=1024)
 def _capacity(count: int, words: int, numbers: int, limit: int) -> int:
     """Parameters of a launch, with so many words each: few sizes, since each is another kernel."""
-    sizes = [one for one in _ARGUMENT_BYTES if one <= limit]
-    capacities = [(one // 8 - 1 - numbers) // words for one in sizes]
-    return next((one for one in capacities if one >= count), capacities[-1])
+    sizes = [item for item in _ARGUMENT_BYTES if item <= limit]
+    capacities = [(size // 8 - 1 - numbers) // words for size in sizes]
+    return next((capacity for capacity in capacities if capacity >= count), capacities[-1])
 
 
 class OptimizerOps(FusedSteps, WritingOps, CudaOps):
@@ -52,11 +52,11 @@ class OptimizerOps(FusedSteps, WritingOps, CudaOps):
         """Run a step; there is a result for each list of `outputs` that is not empty."""
         launcher, parameters = self.launcher, lists[0]
         dtype = parameters[0].dtype
-        if any(one.dtype is not dtype for tensors in lists for one in tensors):
+        if any(tensor.dtype is not dtype for tensors in lists for tensor in tensors):
             raise TypeError(f"{name} of different dtypes")
         results = [self._targets(lists[index]) for index in outputs if lists[index]]
         operands = [
-            [one if one.is_dense else launcher.copied(one) for one in tensors]
+            [tensor if tensor.is_dense else launcher.copied(tensor) for tensor in tensors]
             for tensors in lists
             if tensors
         ]
@@ -77,8 +77,8 @@ class OptimizerOps(FusedSteps, WritingOps, CudaOps):
             EACH=_EACH,
             **flags,
         )
-        sizes = [one.size for one in parameters]
-        fields = [sizes, *[[one.address for one in arrays] for arrays in columns]]
+        sizes = [parameter.size for parameter in parameters]
+        fields = [sizes, *[[array.address for array in arrays] for arrays in columns]]
         blocks = [-(-size // (THREADS * _EACH)) for size in sizes]
         length = 8 * (len(numbers) + words * tensors)
         for start in range(0, len(parameters), tensors):
@@ -89,15 +89,15 @@ class OptimizerOps(FusedSteps, WritingOps, CudaOps):
             table = struct.pack(f"{len(numbers)}d{len(entries)}q", *numbers, *entries)
             arguments = Packed(table.ljust(length, b"\0"))
             launcher.run_blocks(kernel, entries[-words], arguments, len(blocks[own]))
-        return tuple([one for tensors in results for one in tensors])
+        return tuple([tensor for tensors in results for tensor in tensors])
 
     def _targets(self, tensors: list[Array]) -> list[Array]:
         """Memory for the results: that of donated tensors, where nothing else refers to it."""
         launcher = self.launcher
         if not isinstance(tensors, Donated):
-            return [launcher.empty(one.shape, one.dtype) for one in tensors]
+            return [launcher.empty(tensor.shape, tensor.dtype) for tensor in tensors]
         unused = self.are_unused(tensors, tensors.references)
         return [
-            one if usable and one.is_dense else launcher.empty(one.shape, one.dtype)
-            for one, usable in zip(tensors, unused, strict=True)
+            tensor if usable and tensor.is_dense else launcher.empty(tensor.shape, tensor.dtype)
+            for tensor, usable in zip(tensors, unused, strict=True)
         ]

@@ -81,7 +81,9 @@ class PoolingOps(CudaOps):
         table = [getattr(axis, name) for name in names for axis in plan]
         table += [divider(axis.count) for axis in plan]
         layout = packed(np.array(table, np.int64))
-        spatial, positions = (math.prod(one[len(shape) - len(plan) :]) for one in (x.shape, shape))
+        spatial, positions = (
+            math.prod(item[len(shape) - len(plan) :]) for item in (x.shape, shape)
+        )
         rows = out.size // positions if positions else 0
         x = launcher.dense(x).reshape(rows, spatial)
         flat = out.reshape(rows, positions)

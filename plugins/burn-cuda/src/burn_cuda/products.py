@@ -222,7 +222,7 @@ class Products:
         try:
             if not self._handle:
                 _call("cublasLtCreate", ctypes.byref(self._handle))
-            product = _described(*[one for group in key for one in group])
+            product = _described(*[item for group in key for item in group])
             product.point(addresses[3:])  # the library looks at them when it names algorithms
             calls = [
                 _Call(self._handle, product, found, factors)
@@ -255,7 +255,7 @@ class Products:
                 _log.debug("cuBLASLt does not run an algorithm: %s", error)
         if not times:
             return
-        fastest, product.call = min(times, key=lambda one: one[0])
+        fastest, product.call = min(times, key=lambda time: time[0])
         for number, kernel in enumerate(own):
             time = self._fastest(kernel)
             if time < fastest:
@@ -283,7 +283,7 @@ class Products:
             *(preference, wanted, results, ctypes.byref(count)),
         )
         _call("cublasLtMatmulPreferenceDestroy", preference)
-        return [one for one in results[: count.value] if one.status == 0]
+        return [result for result in results[: count.value] if result.status == 0]
 
     def _launch(self, call: _Call, addresses: tuple[int, ...]) -> None:
         space = None

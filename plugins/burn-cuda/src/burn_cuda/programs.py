@@ -114,22 +114,24 @@ class Program:
                 and table.origin(definition) == "native"
             )
 
-        dtypes = frozenset([one for one in STORED if not one.is_complex])
+        dtypes = frozenset([dtype for dtype in STORED if not dtype.is_complex])
         target = Target(
             dtypes,
             keeps,
             checks=True,
-            makes_own=lambda one: one.name in _NEW_MEMORY,
+            makes_own=lambda operation: operation.name in _NEW_MEMORY,
             reports_late=True,
             rows=_ROWS,
             strided_rows=_WARP * _ROWS,
             long_columns=_LONG_COLUMNS,
         )
-        parts = lowered(graph, lambda one: not keeps(one) and not fuses(one, target), table)
+        parts = lowered(
+            graph, lambda operation: not keeps(operation) and not fuses(operation, target), table
+        )
         self.plan = planned(parts, target)
         self._draws = self._reads_draws()
         self._state = _STATE.size // 8 if self._draws else 0
-        calls = [one for one in self.plan.steps if isinstance(one, KernelCall)]
+        calls = [step for step in self.plan.steps if isinstance(step, KernelCall)]
         self._slots: dict[int, int] = {}
         """Where the scalars of each call of a kernel are among the numbers."""
         numbers: list[HostNumber | float] = []
@@ -138,7 +140,7 @@ class Program:
             numbers += call.scalars
         self._numbers = _numbers(graph, numbers)
         kinds = [kind for call in calls for kind in call.kernel.scalars]
-        self._packer = struct.Struct("=" + "".join(["q" if one is int else "d" for one in kinds]))
+        self._packer = struct.Struct("=" + "".join(["q" if kind is int else "d" for kind in kinds]))
         with ThreadPoolExecutor(_COMPILING_THREADS) as pool:
             self._compiled = dict(zip(map(id, calls), pool.map(self._code, calls), strict=True))
         with backend.runtime.current():
@@ -148,8 +150,8 @@ class Program:
         self._replay = Replay(
             self._run,
             self._recorder,
-            [number for number, one in enumerate(graph.inputs) if isinstance(one, TensorIr)],
-            [one.input for one in graph.donated],
+            [number for number, source in enumerate(graph.inputs) if isinstance(source, TensorIr)],
+            [donation.input for donation in graph.donated],
             self._launches(),
         )
 
@@ -232,8 +234,8 @@ class Program:
             step.name
             for step in self.plan.steps
             if isinstance(step, OperationIr)
-            for one in step.attributes.values()
-            if isinstance(one, ScalarIr) and one.id in {draw.seed.id, draw.offset.id}
+            for attribute in step.attributes.values()
+            if isinstance(attribute, ScalarIr) and attribute.id in {draw.seed.id, draw.offset.id}
         }
         return names <= _DRAWS
 
@@ -241,7 +243,8 @@ class Program:
         """The text of a kernel, and the kernel."""
         number = self._backend.launcher.checked.number
         checks = {
-            one.output: (number(one.operation.called.describe()), one.length) for one in call.checks
+            check.output: (number(check.operation.called.describe()), check.length)
+            for check in call.checks
         }
         code = code_of(call.kernel, checks, _name(call))
         contracts = call.kernel.relaxed
@@ -252,7 +255,7 @@ class Program:
         launcher, runtime = self._backend.launcher, self._backend.runtime
         slot = self._slots[id(call)]
         code, launch = self._compiled[id(call)]
-        checks = {one.output for one in call.checks}
+        checks = {check.output for check in call.checks}
         grid, block = (code.groups,), (code.lanes,)
         numbers: tuple[int, ...] = ()
         if call.scalars:
@@ -260,8 +263,8 @@ class Program:
         made = [
             (lambda: runtime.flag_address)
             if index in checks
-            else functools.partial(launcher.empty, one.shape, one.dtype.numpy)  # type: ignore[arg-type]  # lengths are known
-            for index, one in enumerate(call.outputs)
+            else functools.partial(launcher.empty, output.shape, output.dtype.numpy)  # type: ignore[arg-type]  # lengths are known
+            for index, output in enumerate(call.outputs)
         ]
         is_dense, copied = launcher.is_dense, launcher.copied
         address = runtime.address
@@ -271,10 +274,10 @@ class Program:
         ) -> tuple[Array, ...]:
             del scalars  # they are in memory
             operands = [
-                one if is_dense(one) and not address(one) % _ALIGNMENT else copied(one)
-                for one in inputs
+                source if is_dense(source) and not address(source) % _ALIGNMENT else copied(source)
+                for source in inputs
             ]
-            results = [new() if one is None else one for new, one in zip(made, out, strict=True)]
+            results = [new() if item is None else item for new, item in zip(made, out, strict=True)]
             if grid[0]:
                 launch(grid, block, (*operands, *results, *numbers))
             return tuple(results)
@@ -323,7 +326,7 @@ def _has_few_scores(operation: OperationIr) -> bool:
 
 def _name(call: KernelCall) -> str:
     """The name of a kernel, as profiles show it: what it computes, its rows and columns."""
-    names = dict.fromkeys([one.name for one in call.operations])
+    names = dict.fromkeys([operation.name for operation in call.operations])
     kernel = call.kernel
     text = "_".join(names)[:_MAX_NAME]
     return f"{text}_{kernel.row_count}x{kernel.column_count}"
@@ -332,8 +335,8 @@ def _name(call: KernelCall) -> str:
 def _has_numbers(operation: OperationIr) -> bool:
     """Whether an operation gets a number that each run has anew."""
     return any(
-        isinstance(one, ScalarIr | HostNumber)
-        for one in (*operation.inputs, *operation.attributes.values())
+        isinstance(source, ScalarIr | HostNumber)
+        for source in (*operation.inputs, *operation.attributes.values())
     )
 
 
@@ -342,12 +345,12 @@ def _numbers(
 ) -> Callable[..., tuple[float, ...]]:
     """The function of a run's arguments that computes numbers of its kernels."""
     names = [
-        f"s{one.id}" if isinstance(one, ScalarIr) else f"x{number}"
-        for number, one in enumerate(graph.inputs)
+        f"s{source.id}" if isinstance(source, ScalarIr) else f"x{number}"
+        for number, source in enumerate(graph.inputs)
     ]
     draw = graph.draw
     names += ["*_"] if draw is None else [f"s{draw.seed.id}", f"s{draw.offset.id}"]
-    values = "".join([f"{one!r}, " for one in wanted])
+    values = "".join([f"{item!r}, " for item in wanted])
     # HostNumbers consist of numbers, names of scalars and operators.
     function: Callable[..., tuple[float, ...]] = eval(f"lambda {', '.join(names)}: ({values})")  # noqa: S307 — see above
     return function

@@ -86,8 +86,8 @@ def _divides(scheme: QuantScheme, shape: Shape) -> bool:
     """Whether the blocks of a scheme divide a shape."""
     block = scheme.level.block
     return len(block) <= len(shape) and not any(
-        one != -1 and length % one
-        for length, one in zip(reversed(shape), reversed(block), strict=False)
+        number != -1 and length % number
+        for length, number in zip(reversed(shape), reversed(block), strict=False)
     )
 
 
@@ -260,7 +260,7 @@ class QuantizationOps(CudaOps):
         while lanes < _MAX_LANES and lanes * _FEW_PACKS < units:
             lanes *= 2
         needed = -(-units // lanes)
-        packs = next((one for one in _PACK_COUNTS if one >= needed), None)
+        packs = next((item for item in _PACK_COUNTS if item >= needed), None)
         if packs is None:
             return None
         kernel = self._codes_kernel("quantize_runs", scheme, x, unit, LANES=lanes, PACKS=packs)

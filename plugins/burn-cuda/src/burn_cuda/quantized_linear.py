@@ -116,7 +116,7 @@ def _few_rows(
 ) -> _FewRows | None:
     """The plan for a weight of shape (columns, terms); None for what the kernel does not read."""
     columns, terms = shape
-    counts = [one for one in _ROWS.get(dtype, ()) if one >= rows]
+    counts = [number for number in _ROWS.get(dtype, ()) if number >= rows]
     codes = _codes(scheme, shape)
     if not counts or codes is None:
         return None
@@ -129,7 +129,7 @@ def _few_rows(
     blocks = min(blocks, tiles)
     chunks = -(-codes.row_bytes // _CHUNK_BYTES)
     stage = _stage_bytes(codes, scheme, planes * most, each)
-    limits = (one for least, one in _SHARED_BYTES.items() if capability >= least)
+    limits = (value for least, value in _SHARED_BYTES.items() if capability >= least)
     least_bytes, most_bytes = next(limits)
     direct = most == 1 and codes.bits == 8 and not codes.block
     fits = [
@@ -236,7 +236,7 @@ class QuantizedLinearOps(CudaOps):
         if turns:
             values = values.transpose()
             scales = scales.transpose() if len(scales.shape) == _MATRIX else scales
-        memory = [self._aligned(one) for one in (x, values, scales)]
+        memory = [self._aligned(item) for item in (x, values, scales)]
         out = self.launcher.empty(output, x.dtype)
         vector = 0 if bias is None else self.launcher.dense(bias)
         overall = 0 if global_scale is None else global_scale

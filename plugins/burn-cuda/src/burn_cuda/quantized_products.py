@@ -157,7 +157,7 @@ class QuantizedProductOps(QuantizedLinearOps):
     ) -> Array | None:
         launcher = self.launcher
         rows, columns, terms = size
-        a, b = (one.view(np.dtype(np.int8)) for one in (a, b))
+        a, b = (tensor.view(np.dtype(np.int8)) for tensor in (a, b))
         whole = -(-rows // _DIVISOR) * _DIVISOR
         if whole != rows:
             padded = launcher.empty((whole, terms), a.dtype)
@@ -180,14 +180,14 @@ class QuantizedProductOps(QuantizedLinearOps):
     ) -> Array | None:
         launcher = self.launcher
         rows, columns, _ = size
-        a, b = (one.view(np.dtype(np.uint8)) for one in (a, b))
-        if all(one.dtype == float32.numpy for one in scales):
+        a, b = (tensor.view(np.dtype(np.uint8)) for tensor in (a, b))
+        if all(scale.dtype == float32.numpy for scale in scales):
             given, counts = scales, (rows, columns)
-            if any(one.size > 1 for one in scales):
+            if any(scale.size > 1 for scale in scales):
                 given = tuple(
                     [
-                        one if one.size > 1 else launcher.copied(one.expand((count,)))
-                        for one, count in zip(scales, counts, strict=True)
+                        scale if scale.size > 1 else launcher.copied(scale.expand((count,)))
+                        for scale, count in zip(scales, counts, strict=True)
                     ]
                 )
             out = launcher.empty((rows, columns), dtype.numpy)
@@ -224,7 +224,7 @@ class QuantizedProductOps(QuantizedLinearOps):
             "HAS_scale_product": 1,
         }
         kernel = launcher.kernel("scale_product", "quantization.cu", **definitions)
-        steps = [int(one.size > 1) for one in scales]
+        steps = [int(scale.size > 1) for scale in scales]
         units = rows * columns // _UNIT
         vector = 0 if bias is None else self._aligned(bias)
         numbers: tuple[Any, ...] = (*steps, columns, units, divider(columns // _UNIT))

@@ -67,7 +67,8 @@ class CudaRecorder:
         """Addresses; with the strides of arrays that are not dense."""
         address, is_dense = self._runtime.address, self._launcher.is_dense
         return [
-            address(one) if is_dense(one) else (address(one), one.strides) for one in primitives
+            address(primitive) if is_dense(primitive) else (address(primitive), primitive.strides)
+            for primitive in primitives
         ]
 
     def size(self, x: Array) -> int:

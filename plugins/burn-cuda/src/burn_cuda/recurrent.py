@@ -106,7 +106,7 @@ class _Layer:
         self.ops, self.needs_x = ops, needs_x
         x, *states, weight_ih, weight_hh, self.bias_ih, self.bias_hh = operands
         self.x, self.weight_ih, self.dtype = x, weight_ih, x.dtype
-        self.before = [launcher.dense(one) for one in states]
+        self.before = [launcher.dense(state) for state in states]
         self.weight_hh = launcher.dense(weight_hh)
         self.steps, self.count, self.hidden = x.shape[0], x.shape[1], weight_hh.shape[1]
         self.order = ordered_steps(self.steps, reverse=reverse)
@@ -189,8 +189,8 @@ class _Layer:
     def _to_weight(self, to_sums: Array, x: Array) -> Array:
         """The gradient by the weight that makes sums of `x`."""
         rows, columns = (
-            self.ops.reshape(one, shape=(self.steps * self.count, one.shape[-1]))
-            for one in (to_sums, x)
+            self.ops.reshape(tensor, shape=(self.steps * self.count, tensor.shape[-1]))
+            for tensor in (to_sums, x)
         )
         return self.ops.matmul(transpose_matrices(self.ops, rows), columns)
 
@@ -301,7 +301,7 @@ class _LstmOfBlocks(_Layer):
         """Write the states; return what are the gates then, if they are recorded."""
         sums = self._sums(None)
         dense = self.launcher.dense
-        biases = [0 if one is None else dense(one) for one in (self.bias_ih, self.bias_hh)]
+        biases = [0 if item is None else dense(item) for item in (self.bias_ih, self.bias_hh)]
         memory = (sums, self.weight_hh, *biases, *self.before, hidden, cells)
         self._launch_all("lstm_layer", records, *memory)
         return sums

@@ -233,7 +233,7 @@ class ReductionOps(CudaOps):
             return self._reduce_complex(reducer, x, axis, dtype, keepdims=keepdims)
         if reducer == "Sum" and (last := _last_axes(x.shape, axis)) and launcher.is_dense(x):
             wide = float32 if dtype.is_float and dtype.itemsize < 4 else dtype
-            rest = tuple([one for one in axis if one not in last])
+            rest = tuple([number for number in axis if number not in last])
             parts = self.sum(x, axis=last, keepdims=True, dtype=wide)  # without a transposed copy
             total = self.sum(parts, axis=rest, keepdims=True, dtype=wide)  # parts are not rounded
             shape = _reduced(x.shape, axis, keepdims=keepdims)

@@ -236,7 +236,7 @@ class Runtime(Blas):
         event = cupy.cuda.Event(disable_timing=True)
         event.record(stream)
         with self._lock:
-            self._uploads = [one for one in self._uploads if not one[0].done]
+            self._uploads = [upload for upload in self._uploads if not upload[0].done]
             self._uploads.append((event, values))
 
     def pinned(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -337,8 +337,8 @@ class Runtime(Blas):
         """Enable peer access of two GPUs, without which copies go through the host."""
         if other.index in self._peers:
             return
-        for one, peer in ((self, other), (other, self)):
-            with one.device, contextlib.suppress(runtime.CUDARuntimeError):
+        for tensor, peer in ((self, other), (other, self)):
+            with tensor.device, contextlib.suppress(runtime.CUDARuntimeError):
                 # An error says that there is none, or that it is enabled already.
                 runtime.deviceEnablePeerAccess(peer.index)
         self._peers.add(other.index)
@@ -366,7 +366,7 @@ class Runtime(Blas):
     def cleanup(self) -> None:
         """Give memory that is not in use back to the driver."""
         with self._lock:
-            self._uploads = [one for one in self._uploads if not one[0].done]
+            self._uploads = [upload for upload in self._uploads if not upload[0].done]
         with self.device:
             cupy.get_default_memory_pool().free_all_blocks()
             _persistent.free_all_blocks()

@@ -119,11 +119,11 @@ class ScanOps(CudaOps):
         launcher = self.launcher
         width = _PACK_BYTES // dtype.itemsize
         packs = next(
-            one
-            for one in _PACKS
-            if THREADS * width * one >= n
-            or 2 * one * width > _MAX_ELEMENTS_OF_THREAD
-            or one == _PACKS[-1]
+            item
+            for item in _PACKS
+            if THREADS * width * item >= n
+            or 2 * item * width > _MAX_ELEMENTS_OF_THREAD
+            or item == _PACKS[-1]
         )
         tiles = -(-n // (THREADS * width * packs))
         row_words = words = 0

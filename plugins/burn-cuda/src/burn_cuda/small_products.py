@@ -59,8 +59,8 @@ def launch_of(
     """
     rows, columns, terms = shape
     contiguous = (rows if transposed[0] else terms, terms if transposed[1] else columns)
-    aligned = all(not one % 4 for one in (*contiguous, *leading))
-    vector = 4 if aligned and not any(one % _VECTOR_BYTES for one in addresses[:2]) else 1
+    aligned = all(not number % 4 for number in (*contiguous, *leading))
+    vector = 4 if aligned and not any(address % _VECTOR_BYTES for address in addresses[:2]) else 1
     text = source(
         "small_product.cu",
         BM=tile.rows,

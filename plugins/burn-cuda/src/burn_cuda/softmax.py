@@ -53,7 +53,7 @@ def row_shape(n: int, itemsize: int) -> _Shape:
     packs = -(-count // lanes)
     if packs > max_packs:
         return _Shape(_MAX_LANES, 0, _PACK_BYTES // itemsize)
-    return _Shape(lanes, next(one for one in _PACK_COUNTS if one >= packs), width)
+    return _Shape(lanes, next(item for item in _PACK_COUNTS if item >= packs), width)
 
 
 def row_kernel(
@@ -142,11 +142,15 @@ class SoftmaxOps(CudaOps):
         rank = len(first.shape)
         if not 0 <= axis < rank:
             raise IndexError(f"axis {axis} of {rank}")
-        if any(one.shape != first.shape or one.dtype is not first.dtype for one in operands):
+        if any(
+            operand.shape != first.shape or operand.dtype is not first.dtype for operand in operands
+        ):
             raise ValueError(f"operands of different shapes or dtypes for {name}")
         last = axis == rank - 1
         order = (*[number for number in range(rank) if number != axis], axis)
-        moved = [launcher.dense(one if last else one.transpose(order)) for one in operands]
+        moved = [
+            launcher.dense(operand if last else operand.transpose(order)) for operand in operands
+        ]
         out = launcher.empty(moved[0].shape, first.dtype)
         if out.size:
             n = first.shape[axis]
@@ -163,4 +167,4 @@ def _classes(logits: Array, targets: Array, axis: int) -> tuple[int, tuple[int, 
         raise IndexError(f"axis {axis} of {rank}")
     if targets.shape != (*logits.shape[:axis], *logits.shape[axis + 1 :]):
         raise ValueError(f"targets of shape {targets.shape} for logits of shape {logits.shape}")
-    return logits.shape[axis], (*[one for one in range(rank) if one != axis], axis)
+    return logits.shape[axis], (*[index for index in range(rank) if index != axis], axis)

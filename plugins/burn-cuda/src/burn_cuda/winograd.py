@@ -131,12 +131,12 @@ class Winograd:
                 _TILE_ELEMENTS * groups * -(-inputs // _BLOCK_SIDE) * -(-outputs // _BLOCK_SIDE)
             )
             wanted = min(-(-_WANTED_BLOCKS // matrices), images)
-            parts = next(one for one in range(wanted, images + 1) if images % one == 0)
+            parts = next(index for index in range(wanted, images + 1) if images % index == 0)
             length = images // parts * count
             tiles = launcher.empty((parts, _TILE_ELEMENTS, groups, inputs, length), x.dtype)
             gradients = launcher.empty((parts, _TILE_ELEMENTS, groups, outputs, length), x.dtype)
             layout, gradient_layout = [
-                _layout(one.shape[1:], g.shape[2:], before, images // parts) for one in (x, g)
+                _layout(tensor.shape[1:], g.shape[2:], before, images // parts) for tensor in (x, g)
             ]
             first = (_range(g, start, stop), gradients, gradient_layout)
             size = gradients.size // _TILE_ELEMENTS
@@ -206,5 +206,5 @@ def _layout(image: Shape, covered: Shape, before: tuple[int, ...], share: int) -
     channels, height, width = image
     rows, columns = [-(-length // 2) for length in covered]
     numbers = (height, width, *before, columns, rows * columns, channels, share)
-    dividers = [divider(one) for one in (columns, rows * columns, channels, share)]
+    dividers = [divider(number) for number in (columns, rows * columns, channels, share)]
     return packed(np.array([*numbers, *dividers], np.int64))

@@ -231,8 +231,8 @@ class Runtime:
         def launch():
             assert self.is_current()
             assert pool is not None
-            for one in recorded:
-                one()
+            for function in recorded:
+                function()
 
         return launch, result
 
@@ -362,18 +362,18 @@ class Runtime:
         assert a.is_dense
         assert b.is_dense
         assert is_float or rows % 16 == 0
-        codes = [_alias(one).reshape(-1, terms) for one in (a, b)]
-        factors = [_alias(one).reshape(-1, 1) for one in scales or ()]
+        codes = [_alias(tensor).reshape(-1, terms) for tensor in (a, b)]
+        factors = [_alias(scale).reshape(-1, 1) for scale in scales or ()]
         target = _alias(out)
         vector = None if bias is None else _alias(bias)
 
         def multiply():
             if is_float:
-                wide = [one.view(ml_dtypes.float8_e4m3fn).astype(np.float64) for one in codes]
+                wide = [code.view(ml_dtypes.float8_e4m3fn).astype(np.float64) for code in codes]
             else:
-                wide = [one.astype(np.int32) for one in codes]
+                wide = [code.astype(np.int32) for code in codes]
             if factors:
-                wide = [one * factor for one, factor in zip(wide, factors, strict=True)]
+                wide = [item * factor for item, factor in zip(wide, factors, strict=True)]
             product = wide[0] @ wide[1].T
             if vector is not None:
                 product = product + vector.astype(np.float64)
@@ -394,14 +394,14 @@ class Kernel:
         self(grid, block, arguments, shared)
 
     def __call__(self, grid, block, arguments, shared=0):
-        self._runtime.check(*[one for one in arguments if isinstance(one, Array)])
+        self._runtime.check(*[argument for argument in arguments if isinstance(argument, Array)])
         self._runtime.perform(self._prepare(grid, block, arguments))
 
     def launch(self, blocks, *words):
         self._runtime.check()
         index = self._runtime.index
-        for one in words:
-            assert _devices.get(one, index) == index, f"device {index} meets an array of another"
+        for word in words:
+            assert _devices.get(word, index) == index, f"device {index} meets an array of another"
         self._runtime.perform(self._prepare((blocks,), (THREADS,), words))
 
 
@@ -410,8 +410,8 @@ def compiled(source, name):
     library = CACHE / f"{kernel_cache.key(*OPTIONS, HEADER, source, name)}.so"
     parameters = next(text for found, text in SIGNATURE.findall(source) if found == name)
     kinds = [
-        re.sub(r"\w+$", "", one.strip()).replace("__restrict__", "").strip()
-        for one in _split(parameters)
+        re.sub(r"\w+$", "", text.strip()).replace("__restrict__", "").strip()
+        for text in _split(parameters)
     ]
     if not library.exists():
         _build(_program(source, name, kinds), library, "-O0")
@@ -434,7 +434,7 @@ def compiled(source, name):
 
 
 def _split(parameters):
-    return [one for one in " ".join(parameters.split()).split(",") if one.strip()]
+    return [word for word in " ".join(parameters.split()).split(",") if word.strip()]
 
 
 def _three(numbers):

@@ -118,7 +118,7 @@ def _bias_gradient(ops: OpTable, *operands: Any, **attributes: Any) -> Any:
 
 def _fits_kernel(operands: Sequence[Any]) -> bool:
     """Whether the parameters of a kernel have room for all axes."""
-    return max(len(one.shape) for one in operands[:3]) <= MAX_KERNEL_AXES
+    return max(len(operand.shape) for operand in operands[:3]) <= MAX_KERNEL_AXES
 
 
 class _Scores:
@@ -143,14 +143,16 @@ class _Scores:
         )
         parameters = [int(mask is not None), int(bias is not None), int(attributes["is_causal"])]
         parameters.append(int(may_exclude_rows))
-        views = [None if one is None else one.expanded(shapes.scores) for one in (mask, bias)]
-        parameters += [0 if one is None else one.offset for one in views]
-        parameters += [0 if one is None else one.strides[-1] for one in views]
+        views = [
+            None if tensor is None else tensor.expanded(shapes.scores) for tensor in (mask, bias)
+        ]
+        parameters += [0 if view is None else view.offset for view in views]
+        parameters += [0 if view is None else view.strides[-1] for view in views]
         padding = [0] * (MAX_KERNEL_AXES - len(shapes.scores) + 1)
         parameters += [*shapes.scores[:-1], *padding]
-        for one in views:
-            parameters += [0] * MAX_KERNEL_AXES if one is None else [*one.strides[:-1], *padding]
-        operands_beside = [self.scores if one is None else one for one in views]
+        for view in views:
+            parameters += [0] * MAX_KERNEL_AXES if view is None else [*view.strides[:-1], *padding]
+        operands_beside = [self.scores if view is None else view for view in views]
         self._launch(
             "attention_weights", self.scale, self.softcap, parameters, operands_beside, self.weights
         )
@@ -194,6 +196,6 @@ class _Scores:
             kernel,
             rows * lanes,
             (*head, int(softcap is not None), *parameters),
-            [one.memory for one in (first, *operands, out)],
+            [item.memory for item in (first, *operands, out)],
             group,
         )

@@ -197,8 +197,8 @@ class OpenClDevice(
         self, make: Callable[..., Iterable[np.ndarray[Any, Any]]], *arguments: Hashable
     ) -> list[Buffer]:
         """The arrays that `make` computes on the host, as buffers."""
-        made = [np.asarray(one, order="C") for one in make(*arguments)]
-        return [self.from_data(TensorData(one), self.device) for one in made]
+        made = [np.asarray(array, order="C") for array in make(*arguments)]
+        return [self.from_data(TensorData(array), self.device) for array in made]
 
     def __repr__(self) -> str:
         return f"OpenClDevice({self.launcher.runtime.name!r})"

@@ -47,7 +47,9 @@ def inferred_shape(name: str, *operands: Primitive | None, **attributes: Any) ->
 
     None stands for an optional operand that is absent.
     """
-    metas = [None if one is None else Meta(one.shape, one.dtype) for one in operands]
+    metas = [
+        None if operand is None else Meta(operand.shape, operand.dtype) for operand in operands
+    ]
     outputs = REGISTRY[name].infer(*metas, **attributes)
     first = outputs if isinstance(outputs, Meta) else outputs[0]
     return first.shape

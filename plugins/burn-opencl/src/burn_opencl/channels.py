@@ -153,7 +153,7 @@ class ChannelOps(OpenClOps):
         return out
 
     def _dense_all(self, *tensors: Buffer) -> list[Buffer]:
-        return [self.launcher.dense(one) for one in tensors]
+        return [self.launcher.dense(tensor) for tensor in tensors]
 
     def _channel_plan(self, x: Buffer) -> _Plan | None:
         """Parts of the channels; None where there are no elements, or too many for 32 bits."""
@@ -188,7 +188,7 @@ class ChannelOps(OpenClOps):
         if parts is not None:
             items = parts * group
         kernel = self._channel_kernel(name, x)
-        memories = [one.memory for one in tensors]
+        memories = [tensor.memory for tensor in tensors]
         self.launcher.run(kernel, items, _padded(parameters), memories, group)
 
     def _channel_kernel(self, program: str, x: Buffer, name: str | None = None) -> Any:

@@ -75,8 +75,8 @@ class ClBlast:
         runtime = self._runtime
         with runtime.lock:
             a, b, c = (
-                arrays.Array(runtime.queue, (1, 1), one.dtype.numpy, data=one.memory.handle)
-                for one in (left, right, out)
+                arrays.Array(runtime.queue, (1, 1), buffer.dtype.numpy, data=buffer.memory.handle)
+                for buffer in (left, right, out)
             )
             _library().gemm(
                 *(runtime.queue, m, n, inner, a, b, c),

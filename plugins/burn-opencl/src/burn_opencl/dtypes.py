@@ -73,6 +73,6 @@ def check_dtypes(op: str, *operands: Buffer | None, floats: bool = False) -> Non
     TypeError
         If there are several dtypes, or if `floats` is True and there is one that is no float.
     """
-    dtypes = {one.dtype for one in operands if one is not None}
-    if len(dtypes) > 1 or (floats and not all(one.is_float for one in dtypes)):
-        raise TypeError(f"{op} of {' and '.join(sorted([one.name for one in dtypes]))}")
+    dtypes = {operand.dtype for operand in operands if operand is not None}
+    if len(dtypes) > 1 or (floats and not all(dtype.is_float for dtype in dtypes)):
+        raise TypeError(f"{op} of {' and '.join(sorted([dtype.name for dtype in dtypes]))}")

@@ -28,25 +28,25 @@ def _expression_method(name: str) -> Callable[..., Buffer]:
     op = REGISTRY[name]
     choices: dict[str, Any] = {}
     numbers: dict[str, Any] = {}
-    for one in op.attributes.values():
-        (choices if one.choices else numbers)[one.name] = one.default
+    for attribute in op.attributes.values():
+        (choices if attribute.choices else numbers)[attribute.name] = attribute.default
 
     def method(self: ElementwiseOps, *operands: Any, **attributes: Any) -> Buffer:
         launcher = self.launcher
-        if not attributes and all(one.__class__ is Buffer for one in operands):
+        if not attributes and all(operand.__class__ is Buffer for operand in operands):
             ready = None if op.attributes else launcher.apply(name, operands)
             if ready is not None:
                 return ready
         dtype = _common_dtype(operands)
-        chosen = [attributes.get(one, default) for one, default in choices.items()]
+        chosen = [attributes.get(name, default) for name, default in choices.items()]
         case = ".".join([name, *chosen])
         result = CASES[case].result(dtype)
         if result is None:
             raise TypeError(f"{name} of {dtype}")
         if dtype.is_complex:
-            tensors = [as_tensor(self, one, dtype) for one in operands]
+            tensors = [as_tensor(self, operand, dtype) for operand in operands]
             return launcher.compute(case, tensors, dtype, result)
-        values = [attributes.get(one, default) for one, default in numbers.items()]
+        values = [attributes.get(name, default) for name, default in numbers.items()]
         return launcher.compute(
             case,
             [*operands, *values],
@@ -74,7 +74,7 @@ def _refusing_negative_integers(method: Callable[..., Buffer]) -> Callable[..., 
 
 def _common_dtype(operands: tuple[Any, ...]) -> DType:
     """The dtype of the tensors among operands, which must have one in common."""
-    dtypes = {one.dtype for one in operands if isinstance(one, Buffer)}
+    dtypes = {operand.dtype for operand in operands if isinstance(operand, Buffer)}
     if len(dtypes) != 1:
         raise TypeError(f"operands of {len(dtypes)} dtypes")
     dtype: DType = dtypes.pop()
@@ -217,8 +217,8 @@ class ElementwiseOps(ComplexOps):
             raise TypeError(f"a condition of {condition.dtype}")
         if dtype.is_complex:
             x1, x2 = as_tensor(self, x1, dtype), as_tensor(self, x2, dtype)
-        tensors = [one for one in (condition, x1, x2) if isinstance(one, Buffer)]
-        out = self.launcher.empty(broadcast([one.shape for one in tensors]), dtype)
+        tensors = [buffer for buffer in (condition, x1, x2) if isinstance(buffer, Buffer)]
+        out = self.launcher.empty(broadcast([tensor.shape for tensor in tensors]), dtype)
         self.launcher.move("where", (condition, x1, x2), out)
         return out
 

@@ -44,13 +44,13 @@ class ElementwiseLauncher:
         operation the look-up takes less time than the planning.
         """
         ready = self._launch_for(
-            name, self.min_specialized_elements, *[one.layout for one in operands]
+            name, self.min_specialized_elements, *[operand.layout for operand in operands]
         )
         if ready is None:
             return None
         plan, shape, dtype = ready
         out = self.empty(shape, dtype)
-        memories = [one.memory.handle for one in operands]
+        memories = [operand.memory.handle for operand in operands]
         memories.append(out.memory.handle)
         self.runtime.launch(plan.kernel, plan.parameters, memories, plan.size, plan.group)
         return out
@@ -62,13 +62,13 @@ class ElementwiseLauncher:
         """The launch, and the shape and dtype of the result."""
         dtype = layouts[0].dtype
         result = CASES[name].result(dtype)
-        if result is None or any(one.dtype is not dtype for one in layouts):
+        if result is None or any(layout.dtype is not dtype for layout in layouts):
             return None
-        shape = broadcast([one.shape for one in layouts])
+        shape = broadcast([layout.shape for layout in layouts])
         size = math.prod(shape)
         if not size:
             return None
-        strides = [expanded_strides(one.shape, one.strides, shape) for one in layouts]
+        strides = [expanded_strides(layout.shape, layout.strides, shape) for layout in layouts]
         plan = self._plan(
             name,
             c_type_of(dtype),
@@ -76,7 +76,7 @@ class ElementwiseLauncher:
             (0,) * len(layouts),
             shape,
             (*strides, row_major(shape)),
-            (*[one.offset for one in layouts], 0),
+            (*[layout.offset for layout in layouts], 0),
             is_specialized=size >= min_specialized_elements,
         )
         return None if plan is None else (plan, shape, result)
@@ -95,11 +95,15 @@ class ElementwiseLauncher:
         real operands is computed as one of complex ones.
         """
         out = self.empty(
-            broadcast([one.shape for one in operands if isinstance(one, Buffer)]), result
+            broadcast([operand.shape for operand in operands if isinstance(operand, Buffer)]),
+            result,
         )
         code, rounding = DTYPE_CODES[dtype.name], scalar_dtype or dtype
-        codes = [code if isinstance(one, Buffer) else SCALAR_CODE for one in operands]
-        bits = [0 if isinstance(one, Buffer) else scalar_bits(one, rounding) for one in operands]
+        codes = [code if isinstance(operand, Buffer) else SCALAR_CODE for operand in operands]
+        bits = [
+            0 if isinstance(operand, Buffer) else scalar_bits(operand, rounding)
+            for operand in operands
+        ]
         c_type = c_type_of(result if result.is_complex else dtype)
         self._run(name, c_type, operands, codes, bits, out, DTYPE_CODES[result.name])
         return out
@@ -111,16 +115,18 @@ class ElementwiseLauncher:
         two words, so what is moved to them has to be tensors.
         """
         if out.dtype.itemsize not in WORD_CODES:
-            pairs = [one.expanded(out.shape) for one in operands if isinstance(one, Buffer)]
-            operands, out = [_as_words(one) for one in pairs], out.parts
+            pairs = [
+                operand.expanded(out.shape) for operand in operands if isinstance(operand, Buffer)
+            ]
+            operands, out = [_as_words(pair) for pair in pairs], out.parts
         codes, bits = [], []
-        for one in operands:
-            if isinstance(one, Buffer):
-                codes.append(WORD_CODES[one.dtype.itemsize])
+        for operand in operands:
+            if isinstance(operand, Buffer):
+                codes.append(WORD_CODES[operand.dtype.itemsize])
                 bits.append(0)
             else:
                 codes.append(SCALAR_CODE)
-                bits.append(storage_bits(one, out.dtype))
+                bits.append(storage_bits(operand, out.dtype))
         self._run(name, "ulong", operands, codes, bits, out, WORD_CODES[out.dtype.itemsize])
 
     def _run(
@@ -137,9 +143,11 @@ class ElementwiseLauncher:
         if 0 in shape:
             return
         no_strides = (0,) * len(shape)
-        views = [one.expanded(shape) if isinstance(one, Buffer) else None for one in operands]
-        strides = tuple([no_strides if one is None else one.strides for one in views])
-        offsets = tuple([0 if one is None else one.offset for one in views])
+        views = [
+            operand.expanded(shape) if isinstance(operand, Buffer) else None for operand in operands
+        ]
+        strides = tuple([no_strides if view is None else view.strides for view in views])
+        offsets = tuple([0 if view is None else view.offset for view in views])
         plan = self._plan(
             name,
             c_type,
@@ -154,13 +162,13 @@ class ElementwiseLauncher:
             # There are more axes than a kernel takes: a launch for each index of the first axis.
             for index in range(shape[0]):
                 parts = [
-                    one if view is None else view.at(index)
-                    for one, view in zip(operands, views, strict=True)
+                    operand if view is None else view.at(index)
+                    for operand, view in zip(operands, views, strict=True)
                 ]
                 self._run(name, c_type, parts, codes, bits, out.at(index), out_code)
             return
         own = out.memory.handle
-        memories = [own if one is None else one.memory.handle for one in views]
+        memories = [own if view is None else view.memory.handle for view in views]
         memories.append(own)
         self.runtime.launch(plan.kernel, plan.parameters, memories, plan.size, plan.group)
 

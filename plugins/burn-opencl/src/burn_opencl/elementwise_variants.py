@@ -80,11 +80,15 @@ def gpu_variant(codes: Numbers, lengths: Numbers, strides: Strides, offsets: Num
     is_complex = max(codes) > SCALAR_CODE
     axis = None if is_complex else _transposed_axis(codes, lengths, strides)
     if axis is not None:
-        order = (*[one for one in range(len(lengths) - 1) if one != axis], axis, len(lengths) - 1)
-        lengths = tuple([lengths[one] for one in order])
-        strides = tuple([tuple([row[one] for one in order]) for row in strides])
+        order = (
+            *[index for index in range(len(lengths) - 1) if index != axis],
+            axis,
+            len(lengths) - 1,
+        )
+        lengths = tuple([lengths[number] for number in order])
+        strides = tuple([tuple([row[number] for number in order]) for row in strides])
         tiles = math.prod(lengths[:-2]) * math.prod(
-            [-(-one // _TILE_LENGTH) for one in lengths[-2:]]
+            [-(-length // _TILE_LENGTH) for length in lengths[-2:]]
         )
         items, definitions = tiles * GPU_GROUP_ITEMS, _tile_macros(codes, strides)
     else:
@@ -113,7 +117,9 @@ def _fits_vec4(codes: Numbers, lengths: Numbers, strides: Strides, offsets: Numb
     if strides[-1][-1] != 1 or (len(lengths) > 1 and lengths[-1] % 4):
         return False
     return not any(
-        code != SCALAR_CODE and row[-1] == 1 and (offset % 4 or any(one % 4 for one in row[:-1]))
+        code != SCALAR_CODE
+        and row[-1] == 1
+        and (offset % 4 or any(number % 4 for number in row[:-1]))
         for code, row, offset in zip(codes, strides, offsets, strict=True)
     )
 

@@ -145,8 +145,8 @@ def function_source(c_type: str, operands: int, group: str, *, is_cpu: bool) -> 
     if c_type in COMPLEX_TYPES:
         lines = "\n".join(
             [
-                f"case {CASE_CODES[name]}: return {one.text};"
-                for name, one in _COMPLEX.items()
+                f"case {CASE_CODES[name]}: return {value.text};"
+                for name, value in _COMPLEX.items()
                 if CASES[name].group == group and len(REGISTRY[name].operands) == operands
             ]
         )
@@ -162,7 +162,7 @@ def function_source(c_type: str, operands: int, group: str, *, is_cpu: bool) -> 
             and len(form.parameters) == operands
         ):
             with writer.block(f"case {CASE_CODES[name]}:"):
-                values = {one: f"x{k}" for k, one in enumerate(form.parameters)}
+                values = {parameter: f"x{k}" for k, parameter in enumerate(form.parameters)}
                 writer.line(f"return (C)({form.write(writer, values, dtype)});")
     return _applied(f"{writer.functions}\n", parameters, writer.body)
 

@@ -108,7 +108,7 @@ class FourierOps(OpenClOps):
                 im.offset,
                 *codes,
             )
-            memories = [one.memory for one in (re, im, *circle, *out)]
+            memories = [buffer.memory for buffer in (re, im, *circle, *out)]
             launcher.run(kernel, items, (*parameters, int(mirrored), scale), memories)
             re, im = out
             done *= p

@@ -109,9 +109,9 @@ class Launcher(ElementwiseLauncher):
         outer, n, inner = _sizes_along(shape, reduced)
         if inner and x.is_dense:
             return Rows(x, outer, n, inner)
-        kept = [one for one in range(len(shape)) if one not in reduced]
+        kept = [index for index in range(len(shape)) if index not in reduced]
         moved = self.dense(x.permuted((*kept, *sorted(reduced))))
-        return Rows(moved, math.prod([shape[one] for one in kept]), n, 1)
+        return Rows(moved, math.prod([shape[number] for number in kept]), n, 1)
 
     # Kernels
 
@@ -143,7 +143,7 @@ class Launcher(ElementwiseLauncher):
         if items:
             size = -(-items // group) * group
             packed = struct.pack(f"={len(parameters)}q", *parameters)
-            handles = [getattr(one, "handle", one) for one in memories]
+            handles = [getattr(memory, "handle", memory) for memory in memories]
             self.runtime.launch(kernel, packed, handles, (size,), (group,))
 
     def scratch(self, size: int) -> Memory:
@@ -183,15 +183,15 @@ class Launcher(ElementwiseLauncher):
 def _sizes_along(shape: Shape, axis: tuple[int, ...]) -> tuple[int, int, int]:
     """(outer, n, inner) of dense elements; inner is 0 where the axes are not neighbours."""
     reduced = set(axis)
-    n = math.prod([shape[one] for one in reduced])
-    axes = [one for one, length in enumerate(shape) if length != 1]
-    positions = [position for position, one in enumerate(axes) if one in reduced]
+    n = math.prod([shape[number] for number in reduced])
+    axes = [index for index, length in enumerate(shape) if length != 1]
+    positions = [position for position, axis in enumerate(axes) if axis in reduced]
     if not positions:
         return math.prod(shape), 1, 1
     if positions[-1] - positions[0] + 1 != len(positions):
         return 0, n, 0
-    outer = math.prod([shape[one] for one in axes[: positions[0]]])
-    return outer, n, math.prod([shape[one] for one in axes[positions[-1] + 1 :]])
+    outer = math.prod([shape[axis] for axis in axes[: positions[0]]])
+    return outer, n, math.prod([shape[axis] for axis in axes[positions[-1] + 1 :]])
 
 
 def type_macros(c_type: str) -> dict[str, str | int]:

@@ -124,15 +124,21 @@ class LayoutOps(OpenClOps):
         launcher = self.launcher
         first = tensors[0]
         kept = (*first.shape[:axis], *first.shape[axis + 1 :])
-        for one in tensors:
-            other = (*one.shape[:axis], *one.shape[axis + 1 :])
-            if one.dtype is not first.dtype or other != kept or not 0 <= axis < len(one.shape):
-                raise ValueError(f"{one.dtype} {one.shape} joined to {first.dtype} {first.shape}")
-        shape = (*kept[:axis], sum([one.shape[axis] for one in tensors]), *kept[axis:])
+        for tensor in tensors:
+            other = (*tensor.shape[:axis], *tensor.shape[axis + 1 :])
+            if (
+                tensor.dtype is not first.dtype
+                or other != kept
+                or not 0 <= axis < len(tensor.shape)
+            ):
+                raise ValueError(
+                    f"{tensor.dtype} {tensor.shape} joined to {first.dtype} {first.shape}"
+                )
+        shape = (*kept[:axis], sum([tensor.shape[axis] for tensor in tensors]), *kept[axis:])
         result = launcher.empty(shape, first.dtype)
         start = 0
-        for one in tensors:
+        for tensor in tensors:
             offset = result.offset + start * result.strides[axis]
-            launcher.write(result.viewed(one.shape, result.strides, offset), one)
-            start += one.shape[axis]
+            launcher.write(result.viewed(tensor.shape, result.strides, offset), tensor)
+            start += tensor.shape[axis]
         return result

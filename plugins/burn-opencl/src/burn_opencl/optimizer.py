@@ -38,16 +38,16 @@ class OptimizerOps(FusedSteps, OpenClOps):
         """Run a step; there is a result for each list of `outputs` that is not empty."""
         launcher, parameters = self.launcher, lists[0]
         dtype = parameters[0].dtype
-        check_dtypes(name, *[one for tensors in lists for one in tensors])
-        operands = [[launcher.dense(one) for one in tensors] for tensors in lists if tensors]
+        check_dtypes(name, *[tensor for tensors in lists for tensor in tensors])
+        operands = [[launcher.dense(tensor) for tensor in tensors] for tensors in lists if tensors]
         results = [
-            [launcher.empty(one.shape, dtype) for one in parameters]
+            [launcher.empty(parameter.shape, dtype) for parameter in parameters]
             for index in outputs
             if lists[index]
         ]
         arrays = operands + results
         wide = accumulator_dtype(dtype)
-        bits = [signed_scalar_bits(float(one), wide) for one in numbers]
+        bits = [signed_scalar_bits(float(number), wide) for number in numbers]
         definitions: dict[str, str | int] = {
             "STEP": name,
             "INPUTS": len(operands),
@@ -57,10 +57,12 @@ class OptimizerOps(FusedSteps, OpenClOps):
         }
         room = _MAX_BYTES // 8 - 2 - len(numbers)
         limit = room // (2 + len(operands) + len(arrays))
-        for chosen in _launches([one.size for one in parameters], limit, launcher.is_specialized):
+        for chosen in _launches(
+            [parameter.size for parameter in parameters], limit, launcher.is_specialized
+        ):
             capacity = 1 if len(chosen) == 1 else limit
             self._launch(arrays, chosen, capacity, definitions, bits)
-        return tuple([one for tensors in results for one in tensors])
+        return tuple([tensor for tensors in results for tensor in tensors])
 
     def _launch(
         self,
@@ -81,7 +83,7 @@ class OptimizerOps(FusedSteps, OpenClOps):
         given = {
             **definitions,
             "TENSORS": capacity,
-            "ARGUMENTS": ", ".join([f"GLOBAL void* {one}" for one in names]),
+            "ARGUMENTS": ", ".join([f"GLOBAL void* {name}" for name in names]),
             "POINTERS": ", ".join(names),
             "GROUP_SIZE": group,
         }
@@ -90,9 +92,9 @@ class OptimizerOps(FusedSteps, OpenClOps):
         kernel = launcher.kernel("update", "optimizer.cl", c_type_of(dtype), given)
         groups = [0, *itertools.accumulate([-(-size // group) for size in sizes])]
         inputs = arrays[: int(definitions["INPUTS"])]
-        offsets = [one[index].offset for one in inputs for index in padded]
+        offsets = [source[index].offset for source in inputs for index in padded]
         table = [len(chosen), code, *groups[:-1], *sizes, *offsets, *numbers]
-        memories = [one[index].memory for one in arrays for index in padded]
+        memories = [array[index].memory for array in arrays for index in padded]
         launcher.run(kernel, groups[len(chosen)] * group, table, memories, group)
 
 

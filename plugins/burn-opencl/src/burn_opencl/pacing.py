@@ -106,7 +106,7 @@ class Pacing:
 
     def _has_too_many(self, newest: _Batch) -> bool:
         batches = self._batches
-        seconds = sum([one.seconds for one in batches]) - newest.seconds
+        seconds = sum([batch.seconds for batch in batches]) - newest.seconds
         return len(batches) > 1 and (
             seconds > MAX_QUEUED_SECONDS or len(batches) > 1 + _MAX_BATCHES
         )

@@ -223,7 +223,7 @@ def _run(
     kernel, parameters, size, group = _launch(
         launcher, launcher.is_specialized(task.n), name, task, offsets
     )
-    memories = [one.memory.handle for one in operands]
+    memories = [operand.memory.handle for operand in operands]
     launcher.runtime.launch(kernel, parameters, memories, size, group)
 
 
@@ -240,7 +240,11 @@ def _launch(
     on_cpu, divides = launcher.runtime.is_cpu, launcher.runtime.divides_exactly
     c_type = c_type_of(dtype) if dtype.is_float else "float"
     per_element = scheme.per_word
-    if not on_cpu and per_element == 1 and not any(one % 4 for one in (n, *offsets[:2], runs[0])):
+    if (
+        not on_cpu
+        and per_element == 1
+        and not any(number % 4 for number in (n, *offsets[:2], runs[0]))
+    ):
         per_element = 4  # bytes are read and written as words
     constants = code_macros(scheme) | {
         "TYPE": DTYPE_CODES[dtype.name],
@@ -308,7 +312,7 @@ def _lanes(launcher: Launcher, run: int) -> int:
 
 
 def _metas(*operands: Buffer | None) -> list[Meta | None]:
-    return [None if one is None else Meta(one.shape, one.dtype) for one in operands]
+    return [None if operand is None else Meta(operand.shape, operand.dtype) for operand in operands]
 
 
 @functools.lru_cache(maxsize=4096)

@@ -123,7 +123,7 @@ class QuantizedProductOps(ElementwiseOps):
         if launcher.runtime.is_cpu and dtype is not float64:
             # Its elements are read many times, so they are converted once.
             rows = self.cast(rows, dtype=float32)
-        optional = [None if one is None else one.layout for one in (global_scale, bias)]
+        optional = [None if buffer is None else buffer.layout for buffer in (global_scale, bias)]
         layouts = (rows.layout, values.layout, scales.layout, *optional)
         plan = _plan(launcher, layouts, dtype, scheme, transposed=transposed)
         if plan is None:
@@ -136,7 +136,7 @@ class QuantizedProductOps(ElementwiseOps):
             return result
         out = launcher.empty(plan.shape, dtype)
         operands = (rows, values, scales, global_scale or rows, bias or rows, out)
-        memories = [one.memory.handle for one in operands]
+        memories = [operand.memory.handle for operand in operands]
         launcher.runtime.launch(
             plan.kernel, plan.parameters, memories, (plan.items,), (plan.group,)
         )
@@ -285,8 +285,8 @@ def _gpu_sizes(rows: int, matrix: _Matrix, x: Layout, scheme: QuantScheme) -> di
     lengths = (matrix.inner, matrix.block)
     for words in _GPU_WORDS:
         codes = words * 32 // code_bits
-        fits = not any(one % codes for one in lengths)
-        aligned = not any(one % (4 * words) for one in matrix.values)
+        fits = not any(length % codes for length in lengths)
+        aligned = not any(value % (4 * words) for value in matrix.values)
         if fits and aligned and (rows < _MANY_ROWS or codes <= _MAX_CODES_OF_MANY_ROWS):
             break
     else:

@@ -59,7 +59,7 @@ class RandomOps(OpenClOps):
         launcher = self.launcher
         out = launcher.empty(shape, dtype)
         largest = largest_below(high, low, dtype) if scales else 1.0
-        parameters = [signed_scalar_bits(one, dtype) for one in (low, high - low, largest)]
+        parameters = [signed_scalar_bits(number, dtype) for number in (low, high - low, largest)]
         kernel = self._floating("random_uniform", dtype, UNIFORM_BITS[dtype])
         self._draw(
             kernel,

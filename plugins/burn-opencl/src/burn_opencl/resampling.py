@@ -59,7 +59,7 @@ class ResamplingOps(OpenClOps):
         shape = _checked_shape("interpolate_grad", g, input_size=input_size, **attributes)
         resized = g.shape[len(shape) - len(input_size) :]
         maps = interpolation_maps(input_size, resized, mode, align_corners, scale)
-        return self._mapped(g, [one.transposed for one in maps])
+        return self._mapped(g, [axis_map.transposed for axis_map in maps])
 
     def adaptive_avg_pool(self, x: Buffer, *, output_size: Sizes) -> Buffer:
         """The weights are the reciprocals of the lengths of the windows."""

@@ -63,8 +63,8 @@ class System:
         self.devices: dict[str, list[Any]] = {name: [] for name in DEVICE_TYPES}
         for platform in _platforms():
             try:
-                found = [one for one in platform.get_devices() if one.available]
-                types = [type_name(one.type) for one in found]
+                found = [device for device in platform.get_devices() if device.available]
+                types = [type_name(item.type) for item in found]
             except cl.Error as error:
                 # The probe skips such a platform too.
                 _log.warning("an OpenCL platform does not list its devices: %s", error)
@@ -277,7 +277,7 @@ class Runtime:
         again: Callable[[], None],
     ) -> None:
         """Retry after freeing memory; some drivers allocate at the first launch only."""
-        held = {id(one): one.size for one in memories if isinstance(one, cl.Buffer)}
+        held = {id(memory): memory.size for memory in memories if isinstance(memory, cl.Buffer)}
         work = (
             f"launching {kernel.function_name} for {size[0]} items in groups of {local[0]}, "
             f"on {sum(held.values())} bytes"

@@ -50,7 +50,7 @@ def launch_rows(
     if on_cpu:
         group, lanes = _ROWS_PER_CPU_GROUP, 1
     elif specialized:
-        by_vec4 = not (n % 4 or any(one.offset % 4 for one in (*operands, *outputs)))
+        by_vec4 = not (n % 4 or any(operand.offset % 4 for operand in (*operands, *outputs)))
         width, per_lane = (4, _VEC4S_PER_GPU_LANE) if by_vec4 else (1, _ELEMENTS_PER_GPU_LANE)
         vectors = n // width
         body = text_of("vec4.cl") + body if by_vec4 else body
@@ -62,8 +62,8 @@ def launch_rows(
             definitions["VECTORS_PER_LANE"] = in_registers
     definitions |= {"GROUP_SIZE": group, "LANES": lanes}
     kernel = launcher.kernel(name, "rows.cl", c_type_of(x.dtype), definitions, body)
-    offsets = [one.offset for one in operands] + [0] * (3 - len(operands))
-    memories = [one.memory for one in (*operands, *outputs)]
+    offsets = [operand.offset for operand in operands] + [0] * (3 - len(operands))
+    memories = [operand.memory for operand in (*operands, *outputs)]
     launcher.run(kernel, rows * lanes, (rows, n, code, *offsets, *parameters), memories, group)
 
 
@@ -92,10 +92,10 @@ class SoftmaxOps(OpenClOps):
         rank = len(first.shape)
         check_axis(first, axis)
         check_dtypes(name, *operands, floats=True)
-        if any(one.shape != first.shape for one in operands):
+        if any(operand.shape != first.shape for operand in operands):
             raise ValueError(f"{name} of operands of several shapes")
         order = (*[number for number in range(rank) if number != axis], axis)
-        moved = [launcher.dense(one.permuted(order)) for one in operands]
+        moved = [launcher.dense(operand.permuted(order)) for operand in operands]
         out = launcher.empty(moved[0].shape, first.dtype)
         launch_rows(launcher, name, moved, [out])
         return out.permuted([order.index(number) for number in range(rank)])

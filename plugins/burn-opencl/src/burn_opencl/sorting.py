@@ -160,7 +160,7 @@ def _mapping(dtype: DType, *, descending: bool) -> tuple[int, ...]:
     elif dtype.kind is Kind.INT:
         positive = negative = sign
     values = (infinity, zero, positive, negative, lowest, ones if descending else 0)
-    return tuple([as_signed(one) for one in values])
+    return tuple([as_signed(value) for value in values])
 
 
 class _Sorter:
@@ -224,7 +224,9 @@ class _Sorter:
         else:
             items = rows * tiles
             most = self._tile // _DIGITS
-            per_item = next(min(one, most) for one in (1, 2, 4, 8, most) if length <= _DIGITS * one)
+            per_item = next(
+                min(number, most) for number in (1, 2, 4, 8, most) if length <= _DIGITS * number
+            )
         parameters = (rows, n, *self._keys.parameters, 0, tiles, length, kept, row_entries, room)
         self._run(name, items, parameters, memories, source.form, target.form, per_item)
 

@@ -80,7 +80,7 @@ class ActivationOps(TorchOps):
     def gelu_grad(self, x: Tensor, g: Tensor, *, approximate: str = "none") -> Tensor:
         """Torch's backward kernel, which does not broadcast its operands."""
         if x.shape != g.shape:
-            x, g = (one.contiguous() for one in _broadcast_tensors(x, g))
+            x, g = (broadcast_tensor.contiguous() for broadcast_tensor in _broadcast_tensors(x, g))
         if self.on_host and x.dim() > 1 and x.numel() <= _FEW:  # see `gelu`
             return _gelu_backward(g.mT, x.mT, approximate=approximate).mT  # type: ignore[no-any-return]  # a tensor
         return _gelu_backward(g, x, approximate=approximate)  # type: ignore[no-any-return]  # a tensor

@@ -57,7 +57,7 @@ class AttentionOps(TorchOps):
         else:
             torch_mask = None if mask is None else ~mask
         batch = shape.batch
-        query, key, value = (_with_heads(one, batch) for one in (query, key, value))
+        query, key, value = (_with_heads(tensor, batch) for tensor in (query, key, value))
         if torch_mask is not None:
             torch_mask = _with_heads(torch_mask.expand(shape.scores), batch)
         with self.exact_products():
@@ -109,11 +109,11 @@ class AttentionOps(TorchOps):
         ):
             return self.decomposed("attention_grad", query, key, value, mask, bias, g, **attributes)
         batch = shape.batch
-        query, key, value, g = (_with_heads(one, batch) for one in (query, key, value, g))
+        query, key, value, g = (_with_heads(tensor, batch) for tensor in (query, key, value, g))
         gradients = _fused_gradients(
             query, key, value, g, is_causal=is_causal, scale=attributes["scale"]
         )
-        return tuple([one.reshape(*batch, *one.shape[-2:]) for one in gradients])  # type: ignore[return-value]  # three
+        return tuple([gradient.reshape(*batch, *gradient.shape[-2:]) for gradient in gradients])  # type: ignore[return-value]  # three
 
 
 def _are_alike(query: Tensor, key: Tensor, value: Tensor) -> bool:
@@ -146,7 +146,9 @@ def _fused_gradients_of_cuda(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients by the kernels of CUDA that keep no scores."""
     # They take (examples, positions, heads, features).
-    query, key, value, g = (_with_neighbours(one).transpose(1, 2) for one in (query, key, value, g))
+    query, key, value, g = (
+        _with_neighbours(tensor).transpose(1, 2) for tensor in (query, key, value, g)
+    )
     count, mask_type, with_sums = query.shape[1], int(is_causal), True
     output, sums, seed, offset, _, _ = _forward_on_cuda(
         *(query, key, value, None, None, None, None, None, 0.0, mask_type, with_sums), scale=scale

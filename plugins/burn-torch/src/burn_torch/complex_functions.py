@@ -26,8 +26,10 @@ def with_complex(real_function: Function, complex_function: Function) -> Functio
 
     def call(*operands: Any) -> Tensor:
         is_complex = any(
-            one.__class__ is complex if one.__class__ in NUMBER_TYPES else one.dtype.is_complex
-            for one in operands
+            operand.__class__ is complex
+            if operand.__class__ in NUMBER_TYPES
+            else operand.dtype.is_complex
+            for operand in operands
         )
         return complex_function(*operands) if is_complex else real_function(*operands)
 
@@ -144,10 +146,10 @@ def _in_range(quotient: Tensor, x1: Tensor | Scalar, x2: Tensor | Scalar) -> Ten
     if quotient.device.type == "cpu" and quotient.all() and cmath.isfinite(quotient.sum().item()):
         return quotient
     dividend, divisor = (
-        one.to(quotient.dtype)
-        if isinstance(one, Tensor)
-        else torch.full((), one, dtype=quotient.dtype, device=quotient.device)
-        for one in (x1, x2)
+        tensor.to(quotient.dtype)
+        if isinstance(tensor, Tensor)
+        else torch.full((), tensor, dtype=quotient.dtype, device=quotient.device)
+        for tensor in (x1, x2)
     )
     up, down = _root_of_scale(dividend), _root_of_scale(divisor)
     scaled = torch.view_as_real(torch.divide(dividend * (up * up), divisor * (down * down)))

@@ -75,7 +75,7 @@ class ConvolutionOps(TorchOps):
                 return torch.convolution(x, weight, bias, *arguments)
         with without_autocast(self.torch_device), self.convolutions.of_16_bits():
             dtype = x.dtype
-            x, weight, bias = (one.to(torch.float32) for one in (x, weight, bias))
+            x, weight, bias = (tensor.to(torch.float32) for tensor in (x, weight, bias))
             return torch.convolution(x, weight, bias, *arguments).to(dtype)
 
     @on_host_in_float32

@@ -94,11 +94,11 @@ class IndexChecks:
             self._stacked_bounds, self._bounds, self._calls = [], [], []
             captured = list(self._captured)
             self._captured.clear()
-        for one in captured:
-            recorded.append(one.bounds[: len(one.calls)].clone())
-            calls = calls + one.calls
-            one.clear()
-        bounds = torch.cat([one.reshape(-1) for one in recorded]).reshape(-1, 2).tolist()
+        for tensor in captured:
+            recorded.append(tensor.bounds[: len(tensor.calls)].clone())
+            calls = calls + tensor.calls
+            tensor.clear()
+        bounds = torch.cat([tensor.reshape(-1) for tensor in recorded]).reshape(-1, 2).tolist()
         for (low, high), call in zip(bounds, calls, strict=True):
             if low < call.least or high >= call.length:
                 index = high if high >= call.length else low
@@ -138,7 +138,9 @@ class CapturedChecks:
         try:
             yield
             if self.calls:
-                found = torch.stack([one.to(torch.int64) for one in self._found]).reshape(-1, 2)
+                found = torch.stack([tensor.to(torch.int64) for tensor in self._found]).reshape(
+                    -1, 2
+                )
                 low, high = self.bounds[: len(self.calls)].unbind(1)
                 low.copy_(torch.minimum(low, found[:, 0]))
                 high.copy_(torch.maximum(high, found[:, 1]))

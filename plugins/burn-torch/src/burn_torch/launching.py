@@ -44,7 +44,10 @@ class Launch:
         count = len(arguments)
         # A kernel reads of each 8 bytes as many as its parameter has.
         values = (ctypes.c_uint64 * count)(
-            *[one if one.__class__ is int else one.data_ptr() for one in arguments]
+            *[
+                argument if argument.__class__ is int else argument.data_ptr()
+                for argument in arguments
+            ]
         )
         start = ctypes.addressof(values)
         pointers = (ctypes.c_void_p * count)(*range(start, start + 8 * count, 8))

@@ -171,7 +171,7 @@ class LayoutOps(TorchOps):
         bits = SIGNED_OF_UNSIGNED.get(tensors[0].dtype)
         if bits is None:
             return torch.cat(tensors, axis)
-        return torch.cat([one.view(bits) for one in tensors], axis).view(tensors[0].dtype)
+        return torch.cat([tensor.view(bits) for tensor in tensors], axis).view(tensors[0].dtype)
 
     def flip(self, x: Tensor, *, axes: tuple[int, ...]) -> Tensor:
         """`torch.flip`."""

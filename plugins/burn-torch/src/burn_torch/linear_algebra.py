@@ -104,7 +104,7 @@ class LinearAlgebraOps(TorchOps):
             dtype = operands[0].dtype  # type: ignore[union-attr]  # the first one is a tensor
             if not (self.on_host and dtype in HALF_FLOATS):
                 return function(*operands)
-            wide = [None if one is None else one.to(torch.float32) for one in operands]
+            wide = [None if operand is None else operand.to(torch.float32) for operand in operands]
             return function(*wide).to(dtype)
 
     @_or_on_host

@@ -53,7 +53,7 @@ _fused_sgd: Final[Any] = torch._fused_sgd_
 
 
 def _clone_each(tensors: Sequence[Tensor]) -> list[Tensor]:
-    return [one.clone() for one in tensors]
+    return [tensor.clone() for tensor in tensors]
 
 
 _clone: Final[Any] = getattr(torch, "_foreach_clone", _clone_each)  # torch 2.11 does not have it
@@ -67,8 +67,8 @@ def _in_float32(method: Callable[..., Any]) -> Callable[..., Any]:
         dtype = lists[0][0].dtype if lists[0] else None
         if dtype not in HALF_FLOATS:
             return tuple(method(self, *lists, **attributes))
-        wide = [[one.to(torch.float32) for one in tensors] for tensors in lists]
-        return tuple([one.to(dtype) for one in method(self, *wide, **attributes)])
+        wide = [[tensor.to(torch.float32) for tensor in tensors] for tensors in lists]
+        return tuple([item.to(dtype) for item in method(self, *wide, **attributes)])
 
     return call
 
@@ -137,7 +137,7 @@ class OptimizerOps(TorchOps):
             amsgrad=bool(largest_moments),
             maximize=False,
         )
-        return [one for tensors in (moved, *states) for one in tensors]
+        return [tensor for tensors in (moved, *states) for tensor in tensors]
 
     def _writable(self, tensors: Tensors) -> Tensors:
         """Contiguous tensors that a kernel may overwrite: those that are donated, or copies."""
@@ -163,9 +163,9 @@ class OptimizerOps(TorchOps):
     @staticmethod
     def _fused(kernel: Any, lists: Sequence[Tensors], **attributes: Any) -> None:
         """Run a kernel of contiguous tensors, of which that for CUDA refuses empty ones."""
-        chosen = [index for index, one in enumerate(lists[0]) if one.numel()]
+        chosen = [index for index, tensor in enumerate(lists[0]) if tensor.numel()]
         if len(chosen) < len(lists[0]):
-            lists = [[one[index] for index in chosen] if one else [] for one in lists]
+            lists = [[operand[index] for index in chosen] if operand else [] for operand in lists]
         if chosen:
             kernel(*lists, **attributes)
 
@@ -272,7 +272,7 @@ def _rate(rate: Any) -> Any:
 
 
 def _dense(tensors: Tensors) -> Tensors:
-    return [one if one.is_contiguous() else one.contiguous() for one in tensors]
+    return [tensor if tensor.is_contiguous() else tensor.contiguous() for tensor in tensors]
 
 
 def _decayed(gradients: Tensors, parameters: Tensors, weight_decay: float) -> Tensors:

@@ -76,12 +76,12 @@ def _widened(
 ) -> Any:
     dtype = x.dtype
     wide = [
-        one.to(torch.float32) if isinstance(one, Tensor) and one.dtype is dtype else one
-        for one in (x, *operands)
+        tensor.to(torch.float32) if isinstance(tensor, Tensor) and tensor.dtype is dtype else tensor
+        for tensor in (x, *operands)
     ]
     result = method(self, *wide, **attributes)
     if result.__class__ is tuple:
-        return tuple([_narrowed(one, dtype) for one in result])
+        return tuple([_narrowed(item, dtype) for item in result])
     return _narrowed(result, dtype)
 
 

@@ -65,20 +65,24 @@ class _Program:
         self._execution = _Execution(with_last_uses(graph), resolve(backend, device))
         self._donated = {output: input for input, output in graph.donated if output is not None}
         self._scalars = [
-            number for number, one in enumerate(graph.inputs) if isinstance(one, ScalarIr)
+            number for number, source in enumerate(graph.inputs) if isinstance(source, ScalarIr)
         ]
         self._recorder = _Recorder(backend, len(self._scalars))
-        operations = [one for one in graph.operations if not isinstance(one, Drop)]
+        operations = [
+            operation for operation in graph.operations if not isinstance(operation, Drop)
+        ]
         self._positions = {
-            one.id: number for number, one in enumerate(graph.inputs) if isinstance(one, ScalarIr)
+            source.id: number
+            for number, source in enumerate(graph.inputs)
+            if isinstance(source, ScalarIr)
         }
-        self._steps = [one for one in operations if one.name in _TAKE_TENSORS]
-        launches = sum(not REGISTRY[one.name].tags & Tag.VIEW for one in operations)
+        self._steps = [operation for operation in operations if operation.name in _TAKE_TENSORS]
+        launches = sum(not REGISTRY[operation.name].tags & Tag.VIEW for operation in operations)
         self._is_captured = all(map(_reads_tensors, operations))
         self._replay = Replay(
             self._run,
             self._recorder,
-            [number for number, one in enumerate(graph.inputs) if isinstance(one, TensorIr)],
+            [number for number, source in enumerate(graph.inputs) if isinstance(source, TensorIr)],
             self._donated.values(),
             launches if self._is_captured else 0,
         )
@@ -89,8 +93,8 @@ class _Program:
             if self._scalars or len(arguments) > self._inputs:
                 raise RuntimeError("a program in a loop reads numbers of a run")
             return tuple(self._execution.run(arguments))
-        for one in self._steps:
-            self._check(one, arguments)
+        for step in self._steps:
+            self._check(step, arguments)
         if self._is_captured and self._scalars:
             given = list(arguments)
             self._recorder.pending = [arguments[number] for number in self._scalars]
@@ -105,10 +109,10 @@ class _Program:
         requires: Any = REGISTRY[operation.name].requires
         requires(
             **{
-                name: arguments[self._positions[one.id]] + one.plus
-                if isinstance(one, ScalarIr)
-                else one
-                for name, one in operation.attributes.items()
+                name: arguments[self._positions[attribute.id]] + attribute.plus
+                if isinstance(attribute, ScalarIr)
+                else attribute
+                for name, attribute in operation.attributes.items()
             }
         )
 
@@ -118,7 +122,9 @@ class _Program:
 
     def explain(self) -> str:
         """How the calls are launched."""
-        count = sum(isinstance(one, OperationIr) for one in self._execution.graph.operations)
+        count = sum(
+            isinstance(operation, OperationIr) for operation in self._execution.graph.operations
+        )
         return f"{count} calls of ops of torch, {self._replay.describe()}"
 
     def _run(self, *arguments: Any) -> tuple[Tensor, ...]:
@@ -128,7 +134,7 @@ class _Program:
         if not self._is_captured or not self._donated:
             return tuple(outputs)
         targets = {output: arguments[input] for output, input in self._donated.items()}
-        written = {_memory(one) for one in targets.values()}
+        written = {_memory(target) for target in targets.values()}
         for number, output in enumerate(outputs):
             if number not in targets and _memory(output) in written:
                 outputs[number] = output.clone()
@@ -147,9 +153,11 @@ class _Program:
 def _reads_tensors(operation: OperationIr) -> bool:
     """Whether an operation reads its numbers of a run from the device, if it has any."""
     numbers = {
-        name for name, one in operation.attributes.items() if isinstance(one, ScalarIr | HostNumber)
+        name
+        for name, attribute in operation.attributes.items()
+        if isinstance(attribute, ScalarIr | HostNumber)
     }
-    if any(isinstance(one, HostNumber) for one in operation.inputs):
+    if any(isinstance(source, HostNumber) for source in operation.inputs):
         return False
     return not numbers or (operation.name in _TAKE_TENSORS and numbers <= _AS_TENSORS)
 
@@ -179,8 +187,10 @@ class _Recorder:
     def keys(self, primitives: Sequence[Tensor]) -> list[Hashable]:
         """Addresses; with the strides of tensors that are not dense."""
         return [
-            one.data_ptr() if one.is_contiguous() else (one.data_ptr(), one.stride())
-            for one in primitives
+            primitive.data_ptr()
+            if primitive.is_contiguous()
+            else (primitive.data_ptr(), primitive.stride())
+            for primitive in primitives
         ]
 
     def size(self, x: Tensor) -> int:

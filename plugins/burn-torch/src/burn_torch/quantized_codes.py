@@ -130,7 +130,7 @@ def _as_uint32(words: Tensor) -> Tensor:
     if not words.numel():
         shape = (*words.shape[:-1], words.shape[-1] // size)
         return torch.empty(shape, dtype=torch.uint32, device=words.device)
-    if any(one % size for one in (words.storage_offset(), *words.stride()[:-1])):
+    if any(item % size for item in (words.storage_offset(), *words.stride()[:-1])):
         words = words.clone(memory_format=torch.contiguous_format)
     return words.view(torch.uint32)
 

@@ -186,8 +186,8 @@ class QuantizedKernels:
         ):
             return None
         result = torch.empty(sums.shape, dtype=dtype, device=sums.device)
-        strides = [int(one.numel() > 1) for one in (of_rows, of_columns)]
-        scales = [one.contiguous() for one in (of_rows, of_columns)]
+        strides = [int(tensor.numel() > 1) for tensor in (of_rows, of_columns)]
+        scales = [tensor.contiguous() for tensor in (of_rows, of_columns)]
         is_launched = self._launch(
             "scaled_sums",
             self._defines(dtype, QuantValue.Q8S),
@@ -238,7 +238,7 @@ class QuantizedKernels:
         if scale.numel() == 1:
             return 0
         block = scheme.blocks(shape)
-        if any(one != 1 for one in block[:-1]) or block[-1] % width:
+        if any(length != 1 for length in block[:-1]) or block[-1] % width:
             return None
         return block[-1]
 

@@ -164,9 +164,9 @@ class QuantizedProductOps(QuantizationOps):
             if transposed:
                 b, b_scale = b.mT, b_scale.mT
             values = a_scheme.value, b_scheme.value
-            if not any(one.is_float for one in values):
+            if not any(value.is_float for value in values):
                 found = self._product_of_int8(a, b, values, a_scale, b_scale, bias, native)
-            elif all(one in FLOAT8 for one in values) and self._multiplies_float8:
+            elif all(value in FLOAT8 for value in values) and self._multiplies_float8:
                 found = self._product_of_float8(a, b, values, a_scale, b_scale, bias, native)
         if found is not None:
             return found.reshape(*a_shape[:-1], outer)
@@ -221,7 +221,7 @@ class QuantizedProductOps(QuantizationOps):
     ) -> Tensor | None:
         """The product by `_int_mm`; None for lengths that it does not take."""
         count, inner = a.shape
-        largest = [max(map(abs, one.range)) for one in values]
+        largest = [max(map(abs, value.range)) for value in values]
         if _int_mm is None or inner * largest[0] * largest[1] > _INT32_MAX:
             return None
         if not self.on_host:
@@ -250,7 +250,7 @@ class QuantizedProductOps(QuantizationOps):
         inner, outer = b.shape
         if inner % _FLOAT8_MULTIPLE or outer % _FLOAT8_MULTIPLE or dtype is torch.float64:
             return None
-        a, b = (one.view(FLOAT8[value]) for one, value in zip((a, b), values, strict=True))
+        a, b = (tensor.view(FLOAT8[value]) for tensor, value in zip((a, b), values, strict=True))
         a, b = _by_rows(a), _by_rows(b.mT).mT  # columns of the second one have to be contiguous
         own_bias = bias if dtype in HALF_FLOATS else None  # it has the dtype of the result
         scales = (a_scale, b_scale)

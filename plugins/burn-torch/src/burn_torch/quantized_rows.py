@@ -107,7 +107,7 @@ def row_layout(
         Whether its first axis is that of the result.
     """
     block = scheme.blocks(shape)
-    blocks = tuple([length // one for length, one in zip(shape, block, strict=True)])
+    blocks = tuple([length // number for length, number in zip(shape, block, strict=True)])
     per_byte = 8 // scheme.value.bits if scheme.per_word > 1 else 1
     axis = -2 if is_transposed else -1
     is_unpacked = scheme.per_word > 1 and (scheme.store.axis != axis or block[axis] % per_byte != 0)

@@ -110,7 +110,7 @@ class RecurrentOps(TorchOps):
         cotangents = operands[5 + count :]
         with self._exact(), torch.inference_mode(mode=False), torch.enable_grad():
             weights = self._packed(kind, x, _complete(operands[1 + count : 5 + count]))
-            inputs = [_leaf(one) for one in (*states, *weights)]
+            inputs = [_leaf(state) for state in (*states, *weights)]
             x = _leaf(x) if needs_x else x.detach()
             states, weights = inputs[:count], inputs[count:]
             outputs = _layer(kind, x, states, weights, reverse=reverse, training=True)
@@ -143,7 +143,7 @@ class RecurrentOps(TorchOps):
         if not (x.is_cuda and _suits_cudnn(x)):
             return parameters
         # The function moves the tensors into the memory it allocates: these, and not their owners'.
-        parameters = [one.detach().contiguous() for one in parameters]
+        parameters = [parameter.detach().contiguous() for parameter in parameters]
         hidden = parameters[1].shape[1]
         with torch.no_grad():
             torch._cudnn_rnn_flatten_weight(
@@ -178,9 +178,9 @@ def _suits(operands: Sequence[Any], kind: _Kind, states: int) -> bool:
     cotangents = rest[states + 4 :]
     if cotangents:
         g, *by_states = cotangents
-        named = {f"g_{name}": one for name, one in zip(names, by_states, strict=True)}
+        named = {f"g_{name}": by_state for name, by_state in zip(names, by_states, strict=True)}
         check_recurrent_gradients(shape, g, **named)
-        if all(one is None for one in cotangents):
+        if all(cotangent is None for cotangent in cotangents):
             return False
     return 0 not in (*shape, x.shape[2])
 
@@ -188,7 +188,7 @@ def _suits(operands: Sequence[Any], kind: _Kind, states: int) -> bool:
 def _complete(parameters: Sequence[Any]) -> list[Tensor]:
     """Weights and biases, with zeros for a bias that is None."""
     weight_ih, weight_hh, *biases = parameters
-    zeros = [weight_ih.new_zeros(weight_ih.shape[0]) if one is None else one for one in biases]
+    zeros = [weight_ih.new_zeros(weight_ih.shape[0]) if bias is None else bias for bias in biases]
     return [weight_ih, weight_hh, *zeros]
 
 
@@ -212,4 +212,4 @@ def _layer(
     flags = (True, 1, 0.0, training, False, False)  # biases, layers, dropout, ..., batch first
     steps = x.flip(0) if reverse else x
     output, *last = function(steps, first if len(first) > 1 else first[0], parameters, *flags)
-    return (output.flip(0) if reverse else output, *[one.squeeze(0) for one in last])
+    return (output.flip(0) if reverse else output, *[item.squeeze(0) for item in last])

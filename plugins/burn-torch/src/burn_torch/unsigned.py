@@ -140,15 +140,15 @@ def _on_signed(
 
     def call(*operands: Any, **attributes: Any) -> Any:
         dtype = next(
-            one.dtype
-            for one, promoted in zip(operands, promotes, strict=True)
-            if promoted and isinstance(one, Tensor)
+            operand.dtype
+            for operand, promoted in zip(operands, promotes, strict=True)
+            if promoted and isinstance(operand, Tensor)
         )
         bits = SIGNED_OF_UNSIGNED[dtype]
         half = 1 << (8 * bits.itemsize - 1)
         arguments = [
-            _signed(one, bits, half, invert_high_bit=invert_high_bit) if promoted else one
-            for one, promoted in zip(operands, promotes, strict=True)
+            _signed(operand, bits, half, invert_high_bit=invert_high_bit) if promoted else operand
+            for operand, promoted in zip(operands, promotes, strict=True)
         ]
         result = method(*arguments, **attributes)
         if not returns_elements:
@@ -186,17 +186,20 @@ def _wide(x1: Any, x2: Any) -> tuple[Any, Any, torch.dtype]:
             _signed(x2, torch.int64, 1 << 63, invert_high_bit=False),
             dtype,
         )
-    wide = [one if one.__class__ in NUMBER_TYPES else one.to(torch.int64) for one in (x1, x2)]
+    wide = [
+        tensor if tensor.__class__ in NUMBER_TYPES else tensor.to(torch.int64)
+        for tensor in (x1, x2)
+    ]
     return wide[0], wide[1], dtype
 
 
 def _as_tensors(x1: Any, x2: Any) -> tuple[Tensor, Tensor]:
     like = x2 if x1.__class__ in NUMBER_TYPES else x1
     pair = [
-        torch.full((), one, dtype=like.dtype, device=like.device)
-        if one.__class__ in NUMBER_TYPES
-        else one
-        for one in (x1, x2)
+        torch.full((), tensor, dtype=like.dtype, device=like.device)
+        if tensor.__class__ in NUMBER_TYPES
+        else tensor
+        for tensor in (x1, x2)
     ]
     return pair[0], pair[1]
 

@@ -765,15 +765,17 @@ def nan_to_num(
     [0.0, 9.0, 1.5]
     """
     numbers = [
-        None if one is None else real_number(one, name, "nan_to_num", takes_nan=True)
-        for name, one in (("nan", nan), ("posinf", posinf), ("neginf", neginf))
+        None if number is None else real_number(number, name, "nan_to_num", takes_nan=True)
+        for name, number in (("nan", nan), ("posinf", posinf), ("neginf", neginf))
     ]
     check_tensor(x, "x", "nan_to_num")
     dtype = number_dtype(x)
     if not (dtype.is_float or dtype.is_complex):
         return independent(x)
     limits = [0.0, finfo(dtype).max, finfo(dtype).min]
-    values = [limit if one is None else one for one, limit in zip(numbers, limits, strict=True)]
+    values = [
+        limit if number is None else number for number, limit in zip(numbers, limits, strict=True)
+    ]
     if not dtype.is_complex:
         return _replaced(x, values)
     return calls.complex(_replaced(calls.real(x), values), _replaced(calls.imag(x), values))

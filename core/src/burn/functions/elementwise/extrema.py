@@ -82,11 +82,11 @@ def fmin(x1: Operand, x2: Operand, /) -> Tensor:
 def _without_nan(extremum: Tensor, x1: Operand, x2: Operand) -> Tensor:
     if not extremum.dtype.is_float:
         return extremum
-    for one, other in ((x1, x2), (x2, x1)):
+    for tensor, other in ((x1, x2), (x2, x1)):
         number = (
-            one
-            if isinstance(one, DispatchTensor)
-            else full((), one, dtype=extremum.dtype, device=extremum.device)
+            tensor
+            if isinstance(tensor, DispatchTensor)
+            else full((), tensor, dtype=extremum.dtype, device=extremum.device)
         )
         extremum = where(isnan(number), other, extremum)
     return extremum

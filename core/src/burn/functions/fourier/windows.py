@@ -463,7 +463,8 @@ def general_cosine_window(
             operation=operation,
         )
     amounts = tuple(
-        real_number(one, "a weight", operation, above=-math.inf, below=math.inf) for one in weights
+        real_number(weight, "a weight", operation, above=-math.inf, below=math.inf)
+        for weight in weights
     )
     return _cosine_sum(amounts, size, dtype, device, operation, periodic=periodic)
 

@@ -174,7 +174,7 @@ def _axes_of_both(
             )
         return range(rank1 - count, rank1), range(count)
     try:
-        first, second = (tuple(one) for one in axes)
+        first, second = (tuple(axis) for axis in axes)
     except (TypeError, ValueError):
         raise OperandTypeError(
             f"axes are {shown_value(axes)}",

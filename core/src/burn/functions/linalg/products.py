@@ -285,7 +285,7 @@ def multi_dot(tensors: Sequence[Tensor], /) -> Tensor:
     [[5.0, 10.0]]
     """
     factors = check_tensors(tensors, "multi_dot")
-    shapes = [one.shape for one in factors]
+    shapes = [factor.shape for factor in factors]
     inner = [len(shape) == 2 for shape in shapes[1:-1]]
     outer = [len(shapes[index]) in (1, 2) for index in (0, -1)]
     if len(factors) < 2 or not all(inner + outer):
@@ -300,9 +300,9 @@ def multi_dot(tensors: Sequence[Tensor], /) -> Tensor:
         *factors[1:-1],
         expand_dims(last, 1) if last.ndim == 1 else last,
     ]
-    lengths = [matrices[0].shape[0], *[one.shape[1] for one in matrices]]
-    for index, one in enumerate(matrices):
-        if one.shape[0] != lengths[index]:
+    lengths = [matrices[0].shape[0], *[matrix.shape[1] for matrix in matrices]]
+    for index, matrix in enumerate(matrices):
+        if matrix.shape[0] != lengths[index]:
             raise ShapeError(
                 f"factor {index} of shape {shapes[index]} follows {lengths[index]} columns",
                 hint="The columns of a factor are as many as the rows of the next",
@@ -316,7 +316,7 @@ def multi_dot(tensors: Sequence[Tensor], /) -> Tensor:
         middle = splits[start, stop]
         return matmul(product(start, middle), product(middle + 1, stop))
 
-    gone = tuple([axis for axis, one in ((0, first), (1, last)) if one.ndim == 1])
+    gone = tuple([axis for axis, tensor in ((0, first), (1, last)) if tensor.ndim == 1])
     return independent(squeeze(product(0, len(matrices) - 1), gone))
 
 

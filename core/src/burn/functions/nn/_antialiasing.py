@@ -60,8 +60,8 @@ def interpolate_smoothed(
         raise
     scales = scale or (None,) * len(lengths)
     sums = [
-        _smoothing(length, count, mode, align_corners, one)
-        for length, count, one in zip(lengths, output_size, scales, strict=True)
+        _smoothing(length, count, mode, align_corners, scale)
+        for length, count, scale in zip(lengths, output_size, scales, strict=True)
     ]
     result: Tensor = sums_along_axes(x, sums).astype(x.dtype, copy=False)
     return result

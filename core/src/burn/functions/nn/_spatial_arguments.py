@@ -50,7 +50,7 @@ def per_axis(value: Any, axis_count: int, name: str, operation: str) -> tuple[in
             hint=f"Give a number, or {axis_count}: one for each axis",
             operation=operation,
         )
-    return tuple([_spatial(one, name, operation) for one in values])
+    return tuple([_spatial(value, name, operation) for value in values])
 
 
 def _spatial(value: Any, name: str, operation: str) -> int:
@@ -62,7 +62,7 @@ def as_padding(padding: Any, axis_count: int, operation: str) -> tuple[tuple[int
     if padding.__class__ is int and padding <= _MAX_SPATIAL:
         return ((padding, padding),) * axis_count
     values = padding if isinstance(padding, (tuple, list)) else (padding,) * axis_count
-    pairs = [one if isinstance(one, (tuple, list)) else (one, one) for one in values]
+    pairs = [value if isinstance(value, (tuple, list)) else (value, value) for value in values]
     if len(pairs) != axis_count or any(len(pair) != 2 for pair in pairs):
         raise ArgumentError(
             f"padding is {shown_value(padding)}",

@@ -248,17 +248,17 @@ def _adaptive_with_indices(
     wide, chosen, windows = _side_by_side(x, output_size, axis_count, operation)
     dtype = x.device.settings.int_dtype
     values, indices = calls.max_pool_with_indices(wide, index_dtype=dtype, **windows)
-    if any(one is not None for one in chosen):
+    if any(tensor is not None for tensor in chosen):
         # Indices of the windows side by side become those of `x`, axis by axis.
         rest, stride = indices, 1
         total: Tensor | None = None
         wide_lengths = wide.shape[wide.ndim - axis_count :]
-        for length, wide_length, one in reversed(
+        for length, wide_length, tensor in reversed(
             list(zip(lengths, wide_lengths, chosen, strict=True))
         ):
             number, rest = rest % wide_length, rest // wide_length
-            if one is not None:
-                number = take(one, number)
+            if tensor is not None:
+                number = take(tensor, number)
             total = number * stride if total is None else total + number * stride
             stride *= length
         indices = indices if total is None else total

@@ -103,12 +103,12 @@ def gram_matrix_loss(
             operation="gram_matrix_loss",
         )
     losses = [
-        mse_loss(gram_matrix(one), gram_matrix(other), reduction=reduction)
-        for one, other in zip(first, second, strict=True)
+        mse_loss(gram_matrix(tensor), gram_matrix(other), reduction=reduction)
+        for tensor, other in zip(first, second, strict=True)
     ]
     total = losses[0]
-    for one in losses[1:]:
-        total = total + one
+    for loss in losses[1:]:
+        total = total + loss
     return total
 
 

@@ -233,8 +233,8 @@ def _asked_for(
     if len(asked) == len(lead) + count and asked[: len(lead)] == lead:
         asked = asked[len(lead) :]
     asked = per_axis(asked, count, "output_size", operation)
-    for one, length, step in zip(asked, lengths, steps, strict=True):
-        if abs(one - length) >= max(step, 1):
+    for number, length, step in zip(asked, lengths, steps, strict=True):
+        if abs(number - length) >= max(step, 1):
             raise ArgumentError(
                 f"output_size is {shown_value(output_size)}",
                 hint=f"It differs by less than the stride {steps} from {lengths}",

@@ -500,9 +500,9 @@ def _over_axes(
     axes = normalize_axes(x, axis, operation)
     if axes == (rank - 1,):
         return normalize(x, *parameters)
-    order = (*[one for one in range(rank) if one not in axes], *axes)
+    order = (*[index for index in range(rank) if index not in axes], *axes)
     permuted = permute_dims(x, order)
-    lengths = tuple([x.shape[one] for one in axes])
+    lengths = tuple([x.shape[axis] for axis in axes])
     vectors = []
     for name, parameter in zip(("gamma", "beta"), parameters, strict=False):
         if parameter is not None:
@@ -510,7 +510,7 @@ def _over_axes(
         vectors.append(None if parameter is None else parameter.reshape((math.prod(lengths),)))
     kept = permuted.shape[: rank - len(axes)]
     result = normalize(permuted.reshape((*kept, math.prod(lengths))), *vectors)
-    inverse = tuple([order.index(one) for one in range(rank)])
+    inverse = tuple([order.index(index) for index in range(rank)])
     return independent(permute_dims(result.reshape(permuted.shape), inverse))
 
 

@@ -596,7 +596,7 @@ def _stepped(operation: str, operands: Sequence[Any], **attributes: Any) -> tupl
     all lists are of primitives of its type.
     """
     is_list = isinstance(operands[0], (list, tuple))
-    lists = [_as_list(one, operation, is_list=is_list) for one in operands]
+    lists = [_as_list(operand, operation, is_list=is_list) for operand in operands]
     if is_list and lists[0].__class__ is not Donated:
         _check_parameters(lists[0], operation)
     found: Any
@@ -615,8 +615,8 @@ def _stepped(operation: str, operands: Sequence[Any], **attributes: Any) -> tupl
         outputs.append(found[start:end])
         start = end
     if is_list:
-        return tuple([list(one) or None for one in outputs])
-    return tuple([one[0] if one else None for one in outputs])
+        return tuple([list(output) or None for output in outputs])
+    return tuple([output[0] if output else None for output in outputs])
 
 
 def _check_parameters(parameters: list[Any], operation: str) -> None:
@@ -627,7 +627,7 @@ def _check_parameters(parameters: list[Any], operation: str) -> None:
             hint="Leave out the step where there is nothing to update",
             operation=operation,
         )
-    dtypes = {getattr(one, "dtype", None) for one in parameters}
+    dtypes = {getattr(parameter, "dtype", None) for parameter in parameters}
     if len(dtypes) > 1:
         raise DTypeError(
             f"the parameters have several dtypes: {', '.join(sorted(map(str, dtypes)))}",

@@ -136,8 +136,8 @@ def _output_size(
         )
     numbers = tuple(
         [
-            real_number(one, "scale_factor", "interpolate", above=0.0, below=math.inf)
-            for one in scales
+            real_number(scale, "scale_factor", "interpolate", above=0.0, below=math.inf)
+            for scale in scales
         ]
     )
     return _scaled(lengths, numbers), numbers

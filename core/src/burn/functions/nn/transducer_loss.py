@@ -163,15 +163,15 @@ def _checked_blank(
 ) -> int:
     """The class that is no label, counted from 0; raises unless the tensors fit each other."""
     operation = "rnnt_loss"
-    for name, one in (
+    for name, tensor in (
         ("targets", targets),
         ("input_lengths", input_lengths),
         ("target_lengths", target_lengths),
     ):
-        check_tensor(one, name, operation)
-        if not one.dtype.is_integer:
-            raise DTypeError(f"{name} are integers, not {one.dtype}", operation=operation)
-    shapes = [one.shape for one in (targets, input_lengths, target_lengths)]
+        check_tensor(tensor, name, operation)
+        if not tensor.dtype.is_integer:
+            raise DTypeError(f"{name} are integers, not {tensor.dtype}", operation=operation)
+    shapes = [tensor.shape for tensor in (targets, input_lengths, target_lengths)]
     if rank_of(x, operation) == 4:
         count, frames, states, classes = x.shape
         fits = shapes == [(count, states - 1), (count,), (count,)]

@@ -160,25 +160,25 @@ def _weights(
 ) -> Tensor | None:
     """The product of both weights of the observations; None without any."""
     result = None
-    for name, one in (("fweights", fweights), ("aweights", aweights)):
-        if one is None:
+    for name, tensor in (("fweights", fweights), ("aweights", aweights)):
+        if tensor is None:
             continue
-        if not isinstance(one, DispatchTensor):
+        if not isinstance(tensor, DispatchTensor):
             raise OperandTypeError(
-                f"{name} must be a tensor, not {shown_value(one)}", operation=operation
+                f"{name} must be a tensor, not {shown_value(tensor)}", operation=operation
             )
-        if one.shape != rows.shape[-1:]:
+        if tensor.shape != rows.shape[-1:]:
             raise ShapeError(
-                f"{name} of shape {one.shape} for {rows.shape[-1]} observations",
+                f"{name} of shape {tensor.shape} for {rows.shape[-1]} observations",
                 hint="A vector has a weight for each observation",
                 operation=operation,
             )
-        if one.dtype.is_complex or (name == "fweights" and not one.dtype.is_integer):
+        if tensor.dtype.is_complex or (name == "fweights" and not tensor.dtype.is_integer):
             raise DTypeError(
-                f"{name} of {one.dtype}",
+                f"{name} of {tensor.dtype}",
                 hint="fweights are integers, aweights real numbers",
                 operation=operation,
             )
-        one = one.astype(rows.dtype)  # noqa: PLW2901 — the same weights
-        result = one if result is None else result * one
+        tensor = tensor.astype(rows.dtype)  # noqa: PLW2901 — the same weights
+        result = tensor if result is None else result * tensor
     return result

@@ -362,8 +362,8 @@ def _checked_range(range: Any, operation: str) -> tuple[float, float]:
             f"range must be a pair of numbers, not {shown_value(range)}", operation=operation
         )
     low, high = [
-        real_number(one, "an edge of range", operation, above=-math.inf, below=math.inf)
-        for one in range
+        real_number(item, "an edge of range", operation, above=-math.inf, below=math.inf)
+        for item in range
     ]
     if low > high:
         raise ArgumentError(

@@ -360,12 +360,12 @@ def is_array(operand: Any) -> bool:
 def typical_sample(draw: Draw, least: int = 4) -> Sample | None:
     """One of the first samples of an op for the kind of a draw: some finite values."""
     found: dict[str, Sample] = {}
-    for one in draw.samples.samples:
-        arrays = [operand for operand in one.operands if is_array(operand)]
-        if draw.kind not in _kinds(one) or not any(array.size >= least for array in arrays):
+    for sample in draw.samples.samples:
+        arrays = [operand for operand in sample.operands if is_array(operand)]
+        if draw.kind not in _kinds(sample) or not any(array.size >= least for array in arrays):
             continue
         if all(array.size and _is_moderate(array) for array in arrays):
-            found.setdefault(arrays[-1].dtype.kind + arrays[0].dtype.kind, one)
+            found.setdefault(arrays[-1].dtype.kind + arrays[0].dtype.kind, sample)
     chosen: Sample | None = draw.among(*found.values()) if found else None
     return chosen
 
@@ -383,7 +383,7 @@ def _is_accepted(samples: OpSamples, one: Sample) -> bool:
         outputs = call.outputs(call.op.infer(*call.metas, **call.attributes))
     except BurnError:
         return False
-    return all(math.prod(length or 0 for length in one.shape) < 200_000 for one in outputs)
+    return all(math.prod(length or 0 for length in output.shape) < 200_000 for output in outputs)
 
 
 def _kinds(one: Sample) -> Kind:
@@ -392,7 +392,7 @@ def _kinds(one: Sample) -> Kind:
 
 def with_layouts(draw: Draw) -> Sample | None:
     """One of the samples of an op, with its operands in other layouts."""
-    chosen = [one for one in draw.samples.samples if draw.kind in _kinds(one)]
+    chosen = [sample for sample in draw.samples.samples if draw.kind in _kinds(sample)]
     if not chosen:
         return None
     one: Sample = draw.among(*chosen)

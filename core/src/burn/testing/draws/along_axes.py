@@ -38,7 +38,9 @@ def draw(draw: Draw) -> Sample | None:
             axis = (*attributes[name], 0)[0]
         elif attribute.role is Role.FLAG:
             attributes[name] = draw.chance(0.5)
-    operands = [draw.like(one, shape) if is_array(one) else one for one in typical.operands]
+    operands = [
+        draw.like(operand, shape) if is_array(operand) else operand for operand in typical.operands
+    ]
     if draw.number % 2 == 0 and draw.op.name in _TO_THE_END:
         decided = _TO_THE_END[draw.op.name](operands[0], axis)
         operands = [draw.view(decided, repeats=False)]

@@ -17,13 +17,13 @@ def draw(draw: Draw) -> Sample | None:
     if typical is None:
         return None
     shape = draw.shape()
-    arrays = [number for number, one in enumerate(typical.operands) if is_array(one)]
+    arrays = [number for number, operand in enumerate(typical.operands) if is_array(operand)]
     whole = draw.among(*arrays)
     operands = [
-        draw.like(one, shape if number == whole else draw.broadcastable(shape))
-        if is_array(one)
-        else one
-        for number, one in enumerate(typical.operands)
+        draw.like(operand, shape if number == whole else draw.broadcastable(shape))
+        if is_array(operand)
+        else operand
+        for number, operand in enumerate(typical.operands)
     ]
     numbers = [
         number
@@ -33,7 +33,7 @@ def draw(draw: Draw) -> Sample | None:
     if numbers and draw.kind is Kind.FLOAT and draw.chance(0.15):
         number = draw.among(*numbers)
         operands[number] = float(operands[number].reshape(-1)[0]) if operands[number].size else 1.5
-    attributes = draw.among(*[one.attributes for one in draw.samples.samples])
+    attributes = draw.among(*[sample.attributes for sample in draw.samples.samples])
     return sample("", *operands, differentiable=typical.differentiable, **attributes)
 
 
@@ -48,10 +48,10 @@ def _(draw: Draw) -> Sample | None:
 def _(draw: Draw) -> Sample | None:
     """The numbers of another sample again and again: they belong together."""
     chosen = [
-        one
-        for one in draw.samples.samples
-        if all(is_array(part) for operand in one.operands for part in operand)
-        and all(part.size >= 2 for operand in one.operands for part in operand)
+        sample
+        for sample in draw.samples.samples
+        if all(is_array(part) for operand in sample.operands for part in operand)
+        and all(part.size >= 2 for operand in sample.operands for part in operand)
     ]
     if not chosen or draw.sort is Sort.HUGE:
         return None

@@ -59,9 +59,9 @@ def _(draw: Draw) -> Sample | None:
         steps, examples, inputs, hidden = long.get(draw.number, (2, 33, 17, 3))
     gates = {"rnn": 1, "gru": 3, "lstm": 4}[draw.op.name] * hidden
     states = [draw.floats(examples, hidden) for _ in ("h", "c")[: 1 + (draw.op.name == "lstm")]]
-    weights = [draw.floats(gates, one, low=-0.5, high=0.5) for one in (inputs, hidden)]
+    weights = [draw.floats(gates, number, low=-0.5, high=0.5) for number in (inputs, hidden)]
     biases = [draw.floats(gates) for _ in range(2)] if draw.chance(0.6) else [None, None]
-    attributes = dict(draw.among(*[one.attributes for one in draw.samples.samples]))
+    attributes = dict(draw.among(*[sample.attributes for sample in draw.samples.samples]))
     return sample(
         "", draw.floats(steps, examples, inputs), *states, *weights, *biases, **attributes
     )
@@ -74,6 +74,6 @@ def _(draw: Draw) -> Sample | None:
     x = draw.floats(examples, channels, draw.integer(1, 7), draw.integer(1, 7))
     beyond = draw.among(0.9, 1.7, 9.0)
     points = (examples, draw.integer(1, 5), draw.integer(1, 5), 2)
-    attributes = dict(draw.among(*[one.attributes for one in draw.samples.samples]))
+    attributes = dict(draw.among(*[sample.attributes for sample in draw.samples.samples]))
     grid = draw.view(floats(*points, low=-beyond, high=beyond, phase=draw.random.random()))
     return sample("", x, grid, **attributes)

@@ -50,7 +50,8 @@ def _(draw: Draw) -> Sample | None:
     rows, inner, columns = _sizes(draw)
     batch = _batch(draw)
     x, y = (
-        _matrix(draw, *draw.broadcastable(batch), *one) for one in ((rows, inner), (inner, columns))
+        _matrix(draw, *draw.broadcastable(batch), *pair)
+        for pair in ((rows, inner), (inner, columns))
     )
     return sample("", x, y)
 
@@ -82,7 +83,8 @@ def _(draw: Draw) -> Sample | None:
     if draw.sort is Sort.LONG:
         queries, keys, features, values = (34, 33, 3, 2) if draw.number % 2 == 0 else (3, 65, 66, 4)
     operands = [
-        draw.floats(*batch, *one) for one in ((queries, features), (keys, features), (keys, values))
+        draw.floats(*batch, *pair)
+        for pair in ((queries, features), (keys, features), (keys, values))
     ]
     scores = (*batch, queries, keys)
     wants_bias = draw.op.name == "attention_bias_grad" or draw.chance(0.4)
@@ -120,5 +122,5 @@ def _(draw: Draw) -> Sample | None:
     operands = [draw.view(x, repeats=False)]
     if draw.op.name in ("solve", "solve_triangular"):
         operands.append(draw.floats(*batch, size, draw.integer(1, 3)))
-    attributes = dict(draw.among(*[one.attributes for one in draw.samples.samples]))
+    attributes = dict(draw.among(*[sample.attributes for sample in draw.samples.samples]))
     return sample("", *operands, **attributes)

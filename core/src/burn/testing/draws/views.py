@@ -18,7 +18,7 @@ def _(draw: Draw) -> Sample | None:
     rest = math.prod(shape)
     lengths: list[int] = []
     while rest > 1 and len(lengths) < 5:
-        factors = [one for one in range(2, min(rest, 2100) + 1) if rest % one == 0]
+        factors = [index for index in range(2, min(rest, 2100) + 1) if rest % index == 0]
         lengths.append(draw.among(*factors[:4], rest))
         rest //= lengths[-1]
     lengths += [rest] if rest != 1 or draw.chance(0.3) else []
@@ -132,7 +132,7 @@ def _(draw: Draw) -> Sample | None:
 @draws("cast")
 def _(draw: Draw) -> Sample | None:
     """To each of the dtypes that samples cast to."""
-    targets = [one.attributes["dtype"] for one in draw.samples.samples]
+    targets = [sample.attributes["dtype"] for sample in draw.samples.samples]
     x = draw.values(*draw.shape())
     dtype = draw.among(*targets)
     return sample("", x, dtype=dtype, differentiable=dtype is float64)

@@ -172,9 +172,9 @@ def _(draw: Draw) -> Sample | None:
 def _(draw: Draw) -> Sample | None:
     """Larger, smaller, and much smaller, with the attributes of another sample."""
     chosen = [
-        one
-        for one in draw.samples.samples
-        if one.attributes.get("scale") is None and one.operands[0].ndim > 1
+        sample
+        for sample in draw.samples.samples
+        if sample.attributes.get("scale") is None and sample.operands[0].ndim > 1
     ]
     attributes = dict(draw.among(*chosen).attributes)
     axes = len(attributes["output_size"])

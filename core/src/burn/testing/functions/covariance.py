@@ -24,7 +24,7 @@ _TIMES: Final = np.array([1, 2, 0, 3])
 def _each(function: Any, x: Array, *, rowvar: bool = True, **options: Any) -> Array:
     if x.ndim < 3:
         return np.asarray(function(x, rowvar=rowvar, **options))
-    return np.stack([_each(function, one, rowvar=rowvar, **options) for one in x])
+    return np.stack([_each(function, item, rowvar=rowvar, **options) for item in x])
 
 
 @function_reference(

@@ -105,7 +105,7 @@ def _(
     counts, edges = np.histogramdd(x, bins, range, density, weights)
     if weights is None and not density:
         counts = counts.astype(np.int64)
-    return counts, tuple(np.asarray(one) for one in edges)
+    return counts, tuple(np.asarray(edge) for edge in edges)
 
 
 @function_reference(

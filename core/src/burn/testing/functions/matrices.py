@@ -66,7 +66,7 @@ def _(x1: Array, x2: Array) -> Array:
         wrong("other lengths", ShapeError, [floats(2, 3), floats(2, 3)]),
         wrong("no list", OperandTypeError, floats(2, 2)),
     ],
-    magnitude=lambda tensors: 8.0 * np.prod([np.abs(one).max() * 3.0 for one in tensors]),
+    magnitude=lambda tensors: 8.0 * np.prod([np.abs(tensor).max() * 3.0 for tensor in tensors]),
 )
 def _(tensors: Sequence[Array]) -> Any:
     return np.linalg.multi_dot(tensors)

@@ -102,14 +102,14 @@ def _(x: Array, indices: Array, *, axis: int) -> Array:
 def _(x: Array, indices: Array, *, batch_dims: int = 0) -> Array:
     if batch_dims:
         pairs = zip(x, indices, strict=True)
-        return np.stack([_gathered(one, index, batch_dims - 1) for one, index in pairs])
+        return np.stack([_gathered(pair, index, batch_dims - 1) for pair, index in pairs])
     return _gathered(x, indices, 0)
 
 
 def _gathered(x: Array, indices: Array, batch_dims: int) -> Array:
     if batch_dims:
         pairs = zip(x, indices, strict=True)
-        return np.stack([_gathered(one, index, batch_dims - 1) for one, index in pairs])
+        return np.stack([_gathered(pair, index, batch_dims - 1) for pair, index in pairs])
     return np.asarray(x[tuple(np.moveaxis(indices, -1, 0))])
 
 

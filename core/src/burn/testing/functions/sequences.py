@@ -106,7 +106,7 @@ def _(features: Any, targets: Any) -> Any:
     pairs = (
         zip(features, targets, strict=True) if isinstance(features, list) else [(features, targets)]
     )
-    return np.sum([np.mean((_gram(one) - _gram(other)) ** 2) for one, other in pairs])
+    return np.sum([np.mean((_gram(item) - _gram(other)) ** 2) for item, other in pairs])
 
 
 _CLASSES = np.array([[2, 0, -1, 1], [3, 2, 1, -1]])

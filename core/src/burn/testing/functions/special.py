@@ -83,10 +83,10 @@ def _(x: Array, *, epsilon: float | None = None) -> Array:
 )
 def _(x: Array, d: int) -> Array:
     terms = [
-        [math.lgamma(one - j / 2) for j in range(d)] if one > (d - 1) / 2 else [math.nan]
-        for one in x.ravel().tolist()
+        [math.lgamma(item - j / 2) for j in range(d)] if item > (d - 1) / 2 else [math.nan]
+        for item in x.ravel().tolist()
     ]
-    sums = [sum(one) + d * (d - 1) / 4 * math.log(math.pi) for one in terms]
+    sums = [sum(term) + d * (d - 1) / 4 * math.log(math.pi) for term in terms]
     return np.array(sums).reshape(x.shape)
 
 
@@ -179,7 +179,7 @@ for _name in ("fmax", "fmin"):
 def _general_cosine(weights: list[float], size: int, periodic: bool) -> Array:
     """Weighted cosines of alternating signs."""
     angle = np.pi * (_window(size, periodic) + 1.0)
-    waves = [(-1) ** k * one * np.cos(k * angle) for k, one in enumerate(weights)]
+    waves = [(-1) ** k * weight * np.cos(k * angle) for k, weight in enumerate(weights)]
     return np.sum(waves, 0) if size > 1 else np.ones(size)
 
 

@@ -50,7 +50,7 @@ def meetings(
                     strict=True,
                 )
             )
-            if all(0 <= one < length for one, length in zip(element, lengths, strict=True)):
+            if all(0 <= item < length for item, length in zip(element, lengths, strict=True)):
                 everything = (slice(None), slice(None))
                 yield (*everything, *window), (*everything, *index), (*everything, *element)
 

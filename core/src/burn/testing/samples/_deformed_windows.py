@@ -104,15 +104,15 @@ def columns_shape(offset: Array, channels: int, numbers: dict[str, Any]) -> tupl
 def unfolded(x: Array, offset: Array, mask: Array | None, **numbers: Any) -> Array:
     """Return what `deform_unfold4d` should."""
     columns = np.zeros(columns_shape(offset, x.shape[1], numbers))
-    for one in sample_points(x.shape, offset, numbers):
+    for sample_point in sample_points(x.shape, offset, numbers):
         value = sum(
-            weight * x[(one.image, one.channel, *index)]
-            for index, weight, _, _ in one.corners
+            weight * x[(sample_point.image, sample_point.channel, *index)]
+            for index, weight, _, _ in sample_point.corners
             if index is not None
         )
         if mask is not None:
-            value *= mask[(one.image, one.part, *one.window)]
-        columns[one.image, one.row, one.column] = value
+            value *= mask[(sample_point.image, sample_point.part, *sample_point.window)]
+        columns[sample_point.image, sample_point.row, sample_point.column] = value
     return columns
 
 

@@ -69,8 +69,8 @@ def unary_floats(low: float = -2.0, high: float = 2.0) -> list[Sample]:
 def unary_calls(low: float, high: float, /, **attributes: Any) -> list[Sample]:
     """Floats in every layout, the special ones, and those far away, with attributes."""
     return [
-        sample(one.note, *one.operands, differentiable=one.differentiable, **attributes)
-        for one in [
+        sample(item.note, *item.operands, differentiable=item.differentiable, **attributes)
+        for item in [
             *unary_floats(low, high),
             sample("far", np.array([-1000.0, -100.0, -20.0, -9.0, 9.0, 20.0, 100.0, 1000.0])),
         ]

@@ -98,7 +98,7 @@ def _rmsprop_step(
     direction = gradient / (np.sqrt(variance) + epsilon)
     if velocity is not None:
         direction = velocity = momentum * velocity + direction
-    kept = [one for one in (second_moment, velocity, first_moment) if one is not None]
+    kept = [array for array in (second_moment, velocity, first_moment) if array is not None]
     return parameter - learning_rate * direction, *kept
 
 

@@ -77,8 +77,8 @@ def _parts(spatial: Index, *, count_include_pad: bool, **plan: Any) -> Parts:
     padded = [length + after for length, (_, after) in zip(spatial, plan["padding"], strict=True)]
     found = []
     for index, window in each_window(spatial, **plan):
-        within = [one for one in window if inside(one, spatial)]
-        counted = [one for one in window if all(map(int.__lt__, one, padded))]
+        within = [shape for shape in window if inside(shape, spatial)]
+        counted = [shape for shape in window if all(map(int.__lt__, shape, padded))]
         found.append((index, within, len(counted if count_include_pad else within)))
     return found
 
@@ -102,7 +102,7 @@ def _pooled(x: Array, parts: Parts, output_size: Index) -> Array:
     result = np.zeros((*lead, *output_size))
     for outer in np.ndindex(lead):
         for index, within, count in parts:
-            result[outer + index] = np.sum([x[outer + one] for one in within]) / count
+            result[outer + index] = np.sum([x[outer + shape] for shape in within]) / count
     return result
 
 
@@ -111,8 +111,8 @@ def _shared(g: Array, parts: Parts, input_size: Index) -> Array:
     result = np.zeros((*lead, *input_size))
     for outer in np.ndindex(lead):
         for index, within, count in parts:
-            for one in within:
-                result[outer + one] += g[outer + index] / count
+            for shape in within:
+                result[outer + shape] += g[outer + index] / count
     return result
 
 

@@ -178,7 +178,11 @@ reference(
     "xlogy",
     samples=[
         *binary_floats(),
-        *[one for one in special_pairs() if one.note.startswith("special")],
+        *[
+            special_pair
+            for special_pair in special_pairs()
+            if special_pair.note.startswith("special")
+        ],
         sample(
             "zeros",
             np.array([0.0, 0.0, -0.0, 0.0, 2.0]),

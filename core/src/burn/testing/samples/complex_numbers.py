@@ -321,7 +321,7 @@ _MOVED: Final = (
 
 def _with_imaginary(operand: Any) -> Any:
     if isinstance(operand, list):
-        return [_with_imaginary(one) for one in operand]
+        return [_with_imaginary(part) for part in operand]
     if isinstance(operand, np.ndarray) and operand.dtype.kind == "f":
         return np.asarray(operand * (1 - 0.5j))
     return complex(operand, 2.0) if isinstance(operand, float) else operand
@@ -331,9 +331,9 @@ for _name in _MOVED:
     also_for_complex(
         _name,
         samples=[
-            sample(f"complex, {one.note}", *map(_with_imaginary, one.operands), **one.attributes)
-            for one in SAMPLES[_name].samples
-            if one.kinds == Kind.FLOAT and one.note != "special floats"
+            sample(f"complex, {item.note}", *map(_with_imaginary, item.operands), **item.attributes)
+            for item in SAMPLES[_name].samples
+            if item.kinds == Kind.FLOAT and item.note != "special floats"
         ],
     )
 
@@ -351,8 +351,8 @@ for _name in ("scatter", "scatter_nd", "select_assign"):
     also_for_complex(
         _name,
         samples=[
-            sample(f"complex, {one.note}", *map(_with_imaginary, one.operands), **one.attributes)
-            for one in SAMPLES[_name].samples
-            if one.kinds == Kind.FLOAT and one.attributes["update"] not in ("min", "max")
+            sample(f"complex, {item.note}", *map(_with_imaginary, item.operands), **item.attributes)
+            for item in SAMPLES[_name].samples
+            if item.kinds == Kind.FLOAT and item.attributes["update"] not in ("min", "max")
         ],
     )

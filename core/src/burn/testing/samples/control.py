@@ -98,12 +98,12 @@ _FUNCTIONS: Final[dict[str, Any]] = {
 
 def _run(graph: GraphIr, arrays: Sequence[Any]) -> list[Array]:
     """The outputs of a program of the functions above."""
-    values = {one.id: array for one, array in zip(graph.inputs, arrays, strict=True)}
-    for one in graph.operations:
-        if isinstance(one, OperationIr):
-            operands = [values[x.id] if isinstance(x, TensorIr) else x for x in one.inputs]
-            values[one.outputs[0].id] = _FUNCTIONS[one.name](*operands)
-    return [values[one.id] for one in graph.outputs]
+    values = {source.id: array for source, array in zip(graph.inputs, arrays, strict=True)}
+    for operation in graph.operations:
+        if isinstance(operation, OperationIr):
+            operands = [values[x.id] if isinstance(x, TensorIr) else x for x in operation.inputs]
+            values[operation.outputs[0].id] = _FUNCTIONS[operation.name](*operands)
+    return [values[output.id] for output in graph.outputs]
 
 
 def _branches(*shape: int) -> dict[str, Any]:

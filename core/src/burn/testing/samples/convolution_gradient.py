@@ -44,7 +44,7 @@ def _of_weight(one: Sample) -> Sample:
 reference(
     "conv_weight_grad",
     samples=[
-        *[_of_weight(one) for one in SAMPLES],
+        *[_of_weight(sample) for sample in SAMPLES],
         sample(
             "ones that 16-bit addition would lose",
             np.ones((1, 1, 500)),

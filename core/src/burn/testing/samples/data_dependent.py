@@ -120,7 +120,7 @@ _WITH_NAN: Final = np.array([[math.nan, 1.0], [2.0, math.nan], [math.nan, 1.0], 
 def _(x: Array, *, equal_nan: bool = False, dtype: DType) -> tuple[Array, Array, Array]:
     del dtype
     rows = x.tolist()
-    keys = [tuple((is_nan(one), *_comparable(one)) for one in row) for row in rows]
+    keys = [tuple((is_nan(item), *_comparable(item)) for item in row) for row in rows]
     first: list[int] = []
     counts: list[int] = []
     inverse = np.zeros(len(rows), np.int64)

@@ -41,20 +41,20 @@ def _gradients(
     kernel, groups = numbers["kernel_size"], numbers["offset_groups"]
     parts = (offset.shape[0], groups * kernel[0] * kernel[1], *offset.shape[2:])
     to_x, to_offset, to_mask = np.zeros(x.shape), np.zeros(offset.shape), np.zeros(parts)
-    for one in sample_points(x.shape, offset, numbers):
-        share = g[one.image, one.row, one.column]
-        shared = (one.image, one.part, *one.window)
+    for sample_point in sample_points(x.shape, offset, numbers):
+        share = g[sample_point.image, sample_point.row, sample_point.column]
+        shared = (sample_point.image, sample_point.part, *sample_point.window)
         factor = 1.0 if mask is None else mask[shared]
-        for index, weight, down, across in one.corners:
+        for index, weight, down, across in sample_point.corners:
             if index is None:
                 continue
-            element = (one.image, one.channel, *index)
+            element = (sample_point.image, sample_point.channel, *index)
             to_x[element] += share * factor * weight
             to_mask[shared] += share * weight * x[element]
             for axis, slope in enumerate((down, across)):
-                to_offset[(one.image, 2 * one.part + axis, *one.window)] += (
-                    share * factor * slope * x[element]
-                )
+                to_offset[
+                    (sample_point.image, 2 * sample_point.part + axis, *sample_point.window)
+                ] += share * factor * slope * x[element]
     return to_x, to_offset, to_mask
 
 
@@ -63,7 +63,7 @@ def _gradient_terms(
 ) -> tuple[Any, Any]:
     del offset, numbers
     count, reach = value_terms(x, mask)
-    most = max([float(np.abs(one).max(initial=1.0)) for one in (x, g)])
+    most = max([float(np.abs(tensor).max(initial=1.0)) for tensor in (x, g)])
     return count * max(x.shape[1], 1), reach * most * max(x.shape[1], 1)
 
 
@@ -79,7 +79,9 @@ def _of_gradient(one: Sample) -> Sample:
 
 reference(
     "deform_unfold4d_grad",
-    samples=[_of_gradient(one) for one in SAMPLES if one.note != "offsets that are no numbers"],
+    samples=[
+        _of_gradient(sample) for sample in SAMPLES if sample.note != "offsets that are no numbers"
+    ],
     errors=[
         *[
             error(note, kind, *operands, floats(2, 8, 12), **numbers)

@@ -88,7 +88,7 @@ _WEIGHT = floats(2, 2, 2, 2, phase=0.1)
 reference(
     "deform_conv2d",
     samples=[
-        *[_convolved(one) for one in SAMPLES if one.note not in _OF_OFFSETS],
+        *[_convolved(sample) for sample in SAMPLES if sample.note not in _OF_OFFSETS],
         sample(
             "without mask and bias",
             X,

@@ -101,7 +101,7 @@ def linear_reference(
 def _linear_grad_terms(x: Array, g: Array, *, transposed: bool = False) -> tuple[int, float]:
     """One bound for both outputs."""
     both = _linear_grad(np.abs(x), np.abs(g), transposed=transposed)
-    return math.prod(x.shape[:-1]) or 1, max([float(one.max(initial=0.0)) for one in both])
+    return math.prod(x.shape[:-1]) or 1, max([float(item.max(initial=0.0)) for item in both])
 
 
 @reference(

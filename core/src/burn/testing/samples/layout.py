@@ -89,7 +89,7 @@ def _saturated(number: float, dtype: DType) -> int:
 @reference(
     "cast",
     samples=[
-        *[one for dtype in _REAL for one in _cast_samples(dtype)],
+        *[cast_sample for dtype in _REAL for cast_sample in _cast_samples(dtype)],
         sample("0-d", floats(), dtype=float64),
         sample("empty", floats(0, 3), dtype=float64),
         sample("transposed", transposed(floats(3, 4)), dtype=float64),
@@ -253,7 +253,7 @@ def _padded(mode: str) -> list[Sample]:
         sample("strided", strided(floats(3, 4)), padding=((1, 1), (1, 0))),
         sample("integers, a number", integers(3), padding=((2, 1),), value=7),
         sample("booleans, true", booleans(3), padding=((2, 1),), value=True),
-        *[one for mode in _MODES for one in _padded(mode)],
+        *[sample for mode in _MODES for sample in _padded(mode)],
     ],
     errors=[
         error("too few pairs", ShapeError, floats(2, 3), padding=((1, 1),)),

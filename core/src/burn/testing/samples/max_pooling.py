@@ -143,8 +143,8 @@ def _found(x: Array, **plan: Any) -> tuple[Array, Array]:
     values, indices = np.zeros(shape, x.dtype), np.zeros(shape, np.int64)
     for outer in np.ndindex(lead):
         for index, window in held:
-            within = [one for one in window if inside(one, spatial)]
-            numbers = [x[outer + one] for one in within]
+            within = [shape for shape in window if inside(shape, spatial)]
+            numbers = [x[outer + shape] for shape in within]
             best = 0
             for number, value in enumerate(numbers):
                 if value > numbers[best] or (np.isnan(value) and not np.isnan(numbers[best])):

@@ -293,7 +293,11 @@ def _channel_terms(x: Array, *parameters: Array | None, epsilon: float) -> tuple
     if not x.size:
         return 1, 1.0
     rows = _to_channels(x)
-    size = [float(np.abs(one).max()) for one in parameters if one is not None and one.size]
+    size = [
+        float(np.abs(parameter).max())
+        for parameter in parameters
+        if parameter is not None and parameter.size
+    ]
     largest = float(_magnitude(rows, epsilon).max())
     spread = 1.0 / np.sqrt(_statistics(rows)[1] + epsilon)
     return rows.shape[1], largest * max([1.0, *size]) * max(1.0, float(spread.max()))

@@ -44,9 +44,9 @@ def for_each(function: Callable[..., tuple[Array, ...]]) -> Callable[..., tuple[
     """The reference of an op by that of one parameter; of an empty list it gets None."""
 
     def call(*lists: list[Array], **attributes: Any) -> tuple[Array, ...]:
-        columns: list[list[Any]] = [one or [None] * len(lists[0]) for one in lists]
+        columns: list[list[Any]] = [operand or [None] * len(lists[0]) for operand in lists]
         results = [function(*operands, **attributes) for operands in zip(*columns, strict=True)]
-        return tuple(one for output in zip(*results, strict=True) for one in output)
+        return tuple(item for output in zip(*results, strict=True) for item in output)
 
     return call
 

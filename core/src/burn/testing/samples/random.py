@@ -74,7 +74,7 @@ def _bits(note: str, seed: int, offset: int, count: int) -> list[Sample]:
     "random_bits",
     kinds=Kind.INTEGER,
     samples=[
-        one
+        bit
         for arguments in [
             *[(note, seed, offset, 4) for note, (seed, offset, _) in KNOWN_ANSWERS.items()],
             ("no words", 1, 0, 0),
@@ -85,7 +85,7 @@ def _bits(note: str, seed: int, offset: int, count: int) -> list[Sample]:
             ("third word counts on", 42, (1 << 64) - 1, 9),
             ("fourth word counts on", 42, (1 << 96) - 1, 9),
         ]
-        for one in _bits(*arguments)
+        for bit in _bits(*arguments)
     ],
     errors=[
         error("of another dtype", DTypeError, seed=0, offset=0, count=4, dtype=int64),

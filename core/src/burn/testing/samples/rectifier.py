@@ -19,7 +19,7 @@ from burn.testing.samples._elementwise import (
 
 
 def _without_special(samples: list[Sample]) -> list[Sample]:
-    return [one for one in samples if one.note != "special floats"]
+    return [sample for sample in samples if sample.note != "special floats"]
 
 
 @reference(

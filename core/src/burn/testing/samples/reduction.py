@@ -42,8 +42,8 @@ def over_axes(
     count = math.prod(shape)
     rows = rows.reshape(count, math.prod(rows.shape[len(kept) :]))
     results = [function(row.tolist()) for row in rows]
-    if all(type(one) is int for one in results):
-        results = [_wrapped(one) for one in results]
+    if all(type(result) is int for result in results):
+        results = [_wrapped(result) for result in results]
     result = np.array(results).reshape(shape) if results else np.empty(shape)
     return np.expand_dims(result, tuple(sorted(axis))) if keepdims else result
 
@@ -327,7 +327,7 @@ def _arg_reference(choose: Callable[..., Any]) -> Callable[..., Array]:
         del dtype
 
         def first(row: list[Any]) -> int:
-            nans = [index for index, one in enumerate(row) if is_nan(one)]
+            nans = [index for index, item in enumerate(row) if is_nan(item)]
             return nans[0] if nans else row.index(choose(row))
 
         return over_axes(first, x, (axis,), keepdims)

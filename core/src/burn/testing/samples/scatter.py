@@ -52,8 +52,8 @@ def _updated(x: Array, indices: list[tuple[Any, ...]], values: list[Any], update
 
 def _scatter(x: Array, indices: Array, value: Array, *, axis: int, update: str) -> Array:
     every = list(np.ndindex(indices.shape))
-    positions = [(*one[:axis], int(indices[one]), *one[axis + 1 :]) for one in every]
-    return _updated(x, positions, [value[one] for one in every], update)
+    positions = [(*pair[:axis], int(indices[pair]), *pair[axis + 1 :]) for pair in every]
+    return _updated(x, positions, [value[pair] for pair in every], update)
 
 
 def _scatter_samples(update: str) -> list[Sample]:
@@ -144,7 +144,7 @@ _FACTORS: Final = np.array([0.0, 3.0, 0.0, 2.0, 4.0])
 reference(
     "scatter",
     samples=[
-        *[one for update in _UPDATES for one in _scatter_samples(update)],
+        *[scatter_sample for update in _UPDATES for scatter_sample in _scatter_samples(update)],
         sample(
             "multiply zeros", _ZEROS, np.array([0, 0, 1, 1, 2]), _FACTORS, axis=0, update="multiply"
         ),
@@ -286,7 +286,7 @@ def _select_samples(update: str) -> list[Sample]:
 @reference(
     "select_assign",
     samples=[
-        *[one for update in _UPDATES for one in _select_samples(update)],
+        *[select_sample for update in _UPDATES for select_sample in _select_samples(update)],
         sample("booleans", booleans(3, 4), _LINES, booleans(4, 4, phase=0.1), axis=0, update="max"),
     ],
     errors=[
@@ -468,12 +468,12 @@ _ND_ERRORS: Final[list[ErrorSample]] = [
 @reference(
     "scatter_nd",
     samples=[
-        *[one for update in _UPDATES for one in _nd_samples(update)],
+        *[nd_sample for update in _UPDATES for nd_sample in _nd_samples(update)],
         sample("booleans", booleans(3, 4), _PAIRS, booleans(3, 2, phase=0.1), update="assign"),
     ],
     errors=_ND_ERRORS,
 )
 def _(x: Array, indices: Array, value: Array, *, update: str) -> Array:
     lead = list(np.ndindex(indices.shape[:-1]))
-    positions = [tuple(indices[one].tolist()) for one in lead]
-    return _updated(x, positions, [value[one] for one in lead], update)
+    positions = [tuple(indices[pair].tolist()) for pair in lead]
+    return _updated(x, positions, [value[pair] for pair in lead], update)

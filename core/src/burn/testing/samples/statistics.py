@@ -39,7 +39,7 @@ def _spread(finish: Callable[[float], float]) -> Callable[..., Array]:
             if not row or not all(map(math.isfinite, row)):
                 return math.nan
             mean = math.fsum(row) / len(row)
-            total = math.fsum((one - mean) ** 2 for one in row)
+            total = math.fsum((item - mean) ** 2 for item in row)
             divisor = max(len(row) - correction, 0.0)
             if divisor:
                 return finish(total / divisor)

@@ -143,7 +143,7 @@ _COLUMNS = floats(2, 8, 12)
 reference(
     "fold4d",
     samples=[
-        *[_folded(one) for one in _SAMPLES],
+        *[_folded(sample) for sample in _SAMPLES],
         sample(
             "ones that 16-bit addition would lose",
             np.ones((1, 25, 25)),

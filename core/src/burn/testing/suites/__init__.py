@@ -94,7 +94,7 @@ def checks_of(subject: Subject, selection: Selection | None = None) -> Iterator[
     """
     load_samples()
     ops, public = (
-        [one for name, one in table.items() if not selection or selection.includes_op(name)]
+        [value for name, value in table.items() if not selection or selection.includes_op(name)]
         for table in (SAMPLES, FUNCTIONS)
     )
     for suite in SUITES.values():

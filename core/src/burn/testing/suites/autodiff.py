@@ -31,16 +31,16 @@ def _checkpointing(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Che
         if Tag.NO_GRADIENT in samples.op.tags:
             continue
         chosen = differentiable(subject, samples, float32)
-        for number, one in enumerate(chosen):
+        for number, sample in enumerate(chosen):
             yield named_check(
                 subject,
                 "checkpointing",
                 samples.op.name,
                 float32,
-                one.note,
+                sample.note,
                 _same_gradients,
                 samples,
-                one,
+                sample,
                 is_quick=number == 1,
             )
 
@@ -71,11 +71,11 @@ def _gradients_on(device: Device, call: Call) -> list[Array]:
 
     operands = map_arrays(operand, call.operands)
     outputs = call.outputs(dispatch.execute(call.op.name, *operands, **call.attributes))
-    tracked = [one for one in outputs if one.is_tracked]
+    tracked = [output for output in outputs if output.is_tracked]
     if not tracked:
         return []
     # The rule of a product saves its operands, so the outputs are computed again as well.
-    total = sum([burn.sum(one * one) for one in tracked[1:]], burn.sum(tracked[0] * tracked[0]))
+    total = sum([burn.sum(item * item) for item in tracked[1:]], burn.sum(tracked[0] * tracked[0]))
     gradients = total.backward()
     return [
         np.zeros(leaf.shape) if (found := leaf.grad(gradients)) is None else found.numpy()
@@ -118,7 +118,7 @@ def network(device: Device) -> None:
 
 
 @_autodiff.check(
-    "leaves have gradients, of their dtype", dtypes=for_each_dtype(lambda one: one.is_float)
+    "leaves have gradients, of their dtype", dtypes=for_each_dtype(lambda dtype: dtype.is_float)
 )
 def leaves(device: Device, dtype: DType) -> None:
     """On the device below, read and replaced."""
@@ -132,7 +132,7 @@ def leaves(device: Device, dtype: DType) -> None:
     x.grad_replace(gradients, burn.asarray([5.0, 6.0], dtype=dtype, device=device))
     expect_values("its replacement", x.grad_remove(gradients), np.array([5, 6]).astype(dtype.numpy))
     expect(x.grad(gradients) is None, "a gradient that was removed is still there")
-    for other in (one for one in device.dtypes() if one.is_float and one is not dtype):
+    for other in (item for item in device.dtypes() if item.is_float and item is not dtype):
         wrong = burn.asarray([1.0, 2.0], dtype=other, device=device)
         replace, back = partial(x.grad_replace, gradients, wrong), partial((x * 2).backward, wrong)
         expect_error(DTypeError, f"a gradient of {other}", replace)

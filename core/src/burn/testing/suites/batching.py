@@ -33,18 +33,18 @@ def _batching(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
         bodies: dict[str, Callable[..., float | None]] = {"": check_batching}
         if name in _TWICE:
             bodies[", batched twice"] = check_batched_twice
-        for number, one in enumerate(samples.samples):
-            for dtype in batched_dtypes(subject, samples, one):
+        for number, sample in enumerate(samples.samples):
+            for dtype in batched_dtypes(subject, samples, sample):
                 for suffix, body in bodies.items():
                     yield named_check(
                         subject,
                         "batching",
                         name,
                         dtype,
-                        one.note + suffix,
+                        sample.note + suffix,
                         body,
                         samples,
-                        one,
+                        sample,
                         dtype,
                         is_quick=number < 2 or samples.op.is_required,
                     )
@@ -67,16 +67,16 @@ def _gradients(subject: Subject, samples: OpSamples) -> Iterator[Check]:
         return
     dtype = gradient_dtype(subject)
     chosen = differentiable(subject, samples, dtype)
-    for number, one in enumerate(chosen):
+    for number, sample in enumerate(chosen):
         yield named_check(
             subject,
             "batching",
             samples.op.name,
             dtype,
-            f"{one.note}, gradients",
+            f"{sample.note}, gradients",
             check_batched_gradients,
             samples,
-            one,
+            sample,
             is_quick=number == 0,
         )
 

@@ -67,43 +67,43 @@ Of large floats it takes float64 as well.
 
 def _values(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
     for samples in table:
-        for number, one in enumerate(samples.samples):
-            dtypes = subject.dtypes(samples, one)
+        for number, sample in enumerate(samples.samples):
+            dtypes = subject.dtypes(samples, sample)
             quick = _quick(dtypes, number)
-            if float64 in dtypes and LARGE in sorts_of(one):
+            if float64 in dtypes and LARGE in sorts_of(sample):
                 quick.append(float64)
             for dtype in dtypes:
                 yield Check(
                     "values",
                     samples.op.name,
                     dtype,
-                    one.note,
-                    on_op(subject, check_sample, samples, one, dtype),
-                    partial(_script, script_of_call, subject, samples, one, dtype),
+                    sample.note,
+                    on_op(subject, check_sample, samples, sample, dtype),
+                    partial(_script, script_of_call, subject, samples, sample, dtype),
                     is_quick=dtype in quick,
                 )
 
 
 def _settings(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
     for samples in table:
-        for one in samples.samples:
-            dtypes = subject.dtypes(samples, one)
+        for sample in samples.samples:
+            dtypes = subject.dtypes(samples, sample)
             quick = [float32] if float32 in dtypes else dtypes[-1:]
             for dtype in dtypes:
                 yield Check(
                     "settings",
                     samples.op.name,
                     dtype,
-                    one.note,
-                    on_op(subject, check_dispatch, samples, one, dtype),
-                    partial(_script, script_of_dispatch, subject, samples, one, dtype),
+                    sample.note,
+                    on_op(subject, check_dispatch, samples, sample, dtype),
+                    partial(_script, script_of_dispatch, subject, samples, sample, dtype),
                     is_quick=dtype in quick,
                 )
 
 
 def _quick(dtypes: list[DType], number: int = 0) -> list[DType]:
     """One dtype of each sort; both floats of 16 bits in turn."""
-    rows = [[one for one in row if one in dtypes] for row in _QUICK_DTYPES]
+    rows = [[dtype for dtype in row if dtype in dtypes] for row in _QUICK_DTYPES]
     return [row[-(number % 2) if row[0].is_float else 0] for row in rows if row]
 
 
@@ -157,18 +157,18 @@ def _far_away(subject: Subject, samples: OpSamples) -> Iterator[ErrorSample]:
 
 def _gradients(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
     for samples in _with_gradients(table):
-        for number, one in enumerate(samples.samples):
-            if one.gradients is None and not is_differentiable(samples, one):
+        for number, sample in enumerate(samples.samples):
+            if sample.gradients is None and not is_differentiable(samples, sample):
                 continue
-            if gradient_dtype(subject) not in subject.dtypes(samples, one):
+            if gradient_dtype(subject) not in subject.dtypes(samples, sample):
                 continue
             yield Check(
                 "gradients",
                 samples.op.name,
                 gradient_dtype(subject),
-                one.note,
-                on_op(subject, check_gradients, samples, one),
-                partial(_gradient_script, script_of_gradients, subject, samples, one),
+                sample.note,
+                on_op(subject, check_gradients, samples, sample),
+                partial(_gradient_script, script_of_gradients, subject, samples, sample),
                 is_quick=number < 2,
             )
 
@@ -176,14 +176,14 @@ def _gradients(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
 def _second_gradients(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
     for samples in _with_gradients(table):
         chosen = differentiable(subject, samples, gradient_dtype(subject))
-        for number, one in enumerate(chosen):
+        for number, sample in enumerate(chosen):
             yield Check(
                 "second_gradients",
                 samples.op.name,
                 gradient_dtype(subject),
-                one.note,
-                on_op(subject, check_second_gradients, samples, one),
-                partial(_gradient_script, script_of_second_gradients, subject, samples, one),
+                sample.note,
+                on_op(subject, check_second_gradients, samples, sample),
+                partial(_gradient_script, script_of_second_gradients, subject, samples, sample),
                 is_quick=number == 1,
             )
 
@@ -192,22 +192,22 @@ def _gradient_types(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Ch
     if subject.hides:  # what is hidden has no part in it
         return
     for samples in _with_gradients(table):
-        for number, one in enumerate(samples.samples):
-            for dtype in subject.dtypes(samples, one):
+        for number, sample in enumerate(samples.samples):
+            for dtype in subject.dtypes(samples, sample):
                 if dtype.is_float:
                     yield Check(
                         "gradient_types",
                         samples.op.name,
                         dtype,
-                        one.note,
-                        on_op(subject, check_gradient_types, samples, one, dtype),
-                        partial(_gradient_script, script_of_gradients, subject, samples, one),
+                        sample.note,
+                        on_op(subject, check_gradient_types, samples, sample, dtype),
+                        partial(_gradient_script, script_of_gradients, subject, samples, sample),
                         is_quick=number == 1 and dtype in _quick([dtype]),
                     )
 
 
 def _with_gradients(table: Sequence[OpSamples]) -> list[OpSamples]:
-    return [one for one in table if Tag.NO_GRADIENT not in one.op.tags]
+    return [op_samples for op_samples in table if Tag.NO_GRADIENT not in op_samples.op.tags]
 
 
 def _script(

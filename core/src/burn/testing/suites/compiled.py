@@ -34,16 +34,16 @@ def _compiled(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
             continue
         dtype = gradient_dtype(subject)
         chosen = differentiable(subject, samples, dtype)
-        for number, one in enumerate(chosen):
+        for number, sample in enumerate(chosen):
             yield named_check(
                 subject,
                 "compiled",
                 samples.op.name,
                 dtype,
-                one.note,
+                sample.note,
                 _same_gradients,
                 samples,
-                one,
+                sample,
                 is_quick=number == 1,
             )
 
@@ -91,12 +91,12 @@ def _outputs_and_gradients(call: Call, operands: list[Any]) -> tuple[list[Any], 
     # What is around the op is what a device may fuse it with.
     used = map_arrays(tracked, operands)
     outputs = call.outputs(dispatch.execute(call.op.name, *used, **call.attributes))
-    losses = [burn.sum(burn.tanh(one) * one) for one in outputs if one.is_tracked]
+    losses = [burn.sum(burn.tanh(output) * output) for output in outputs if output.is_tracked]
     found: list[Any] = []
     if losses:
         gradients = sum(losses[1:], losses[0]).backward()
         found = [leaf.grad(gradients) for leaf in leaves]
-    return [one.detach() for one in outputs], found
+    return [output.detach() for output in outputs], found
 
 
 def _difference(found: Any, expected: Any) -> str:
@@ -108,9 +108,9 @@ def _difference(found: Any, expected: Any) -> str:
 
 def _arrays(result: tuple[list[Any], list[Any]]) -> list[Any]:
     return [
-        None if one is None else np.asarray(dispatch.to_data(one).array)
+        None if item is None else np.asarray(dispatch.to_data(item).array)
         for part in result
-        for one in part
+        for item in part
     ]
 
 

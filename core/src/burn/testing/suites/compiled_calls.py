@@ -73,7 +73,7 @@ def random_state(device: Device) -> None:
         expected: list[Array] = []
         for function, results in ((program, found), (draws, expected)):
             burn.random.seed(seed, device=device)
-            results += [one.numpy() for _ in range(_ROUNDS) for one in function(x)]
+            results += [tensor.numpy() for _ in range(_ROUNDS) for tensor in function(x)]
         for number, pair in enumerate(zip(found, expected, strict=True)):
             _expect_near(f"draw {number % 2} of call {number // 2}, seed {seed}", *pair)
 
@@ -97,12 +97,12 @@ def runtime_numbers(device: Device) -> None:
         function, found = wrap(step), []
         for _ in range(_ROUNDS):
             function(x)
-            found += [one.detach().numpy() for one in module.parameters()]
+            found += [parameter.detach().numpy() for parameter in module.parameters()]
         return found
 
     with first_call():
         found = weights(burn.compile)
-    for number, pair in enumerate(zip(found, weights(lambda one: one), strict=True)):
+    for number, pair in enumerate(zip(found, weights(lambda item: item), strict=True)):
         _expect_near(f"parameter {number % 2} after step {number // 2 + 1}", *pair)
 
 
@@ -217,8 +217,8 @@ def order_of_results(device: Device) -> None:
 
     program = _ready(function, x)
     for _ in range(_ROUNDS):
-        for number, (one, other) in enumerate(zip(program(x), function(x), strict=True)):
-            _expect_near(f"result {number}", one, other.numpy())
+        for number, (item, other) in enumerate(zip(program(x), function(x), strict=True)):
+            _expect_near(f"result {number}", item, other.numpy())
 
 
 @_calls.check("each shape and dtype is computed as such")
@@ -308,7 +308,7 @@ def every_index(device: Device) -> None:
     x = _numbers(device, 4)
     good = burn.asarray([3, 0], device=device)
     program = _ready(
-        lambda x, one, other: burn.take(x * 2.0, one, axis=0) - burn.take(x, other, axis=0),
+        lambda x, item, other: burn.take(x * 2.0, item, axis=0) - burn.take(x, other, axis=0),
         *(x, good, burn.asarray([3, 0], device=device)),
     )
     expected = x.numpy()[[3, 0]]
@@ -363,9 +363,9 @@ def freed(device: Device) -> None:
             x = _numbers(device, 16, 16, plus=float(number))
             y = program(x)
             y.numpy()
-            watched += [_reference_to(one) for one in (x, y)]
+            watched += [_reference_to(tensor) for tensor in (x, y)]
             del x, y
-        alive = sum(one() is not None for one in watched)
+        alive = sum(reference_type() is not None for reference_type in watched)
     finally:
         gc.enable()
     # A device that replays a recording may keep the tensors of one call.
@@ -390,7 +390,7 @@ def programs_freed(device: Device) -> None:
         with first_call():
             compiled(graph, table).run([given])
     gc.collect()
-    alive = sum(one() is not None for one in watching.programs)
+    alive = sum(program() is not None for program in watching.programs)
     # A device may keep some of the programs that it ran last.
     expect(alive <= 2, f"{alive} of {len(watching.programs)} programs are still there")
 
@@ -400,7 +400,7 @@ def handed_on(device: Device) -> None:
     """An output that is an input is its primitive, and an output that is there twice is one."""
     x = TensorIr(0, (4,), float32)
     y = TensorIr(1, (4,), float32, Status.NOT_INIT)
-    outputs = [one._replace(status=Status.READ_ONLY) for one in (x, y, y, x)]
+    outputs = [tensor._replace(status=Status.READ_ONLY) for tensor in (x, y, y, x)]
     graph = GraphIr((x,), (), (OperationIr("exp", (x,), {}, (y,)),), tuple(outputs))
     with first_call():
         program = compiled(graph, device.ops)

@@ -124,7 +124,7 @@ def _primitives_have_a_shape(subject: Subject) -> None:
         for primitive in (made, uploaded):
             found = tuple(primitive.shape)
             expect(found == shape, f"a primitive of shape {shape} has the shape {found}")
-            expect(all(type(one) is int for one in found), f"lengths in {found} are no int")
+            expect(all(type(item) is int for item in found), f"lengths in {found} are no int")
 
 
 def _sync_may_be_called_at_any_time(subject: Subject) -> None:
@@ -177,7 +177,7 @@ def _cleanup_loses_nothing(subject: Subject) -> None:
 
 def _several_tensors_are_read_at_once(subject: Subject) -> None:
     values = [np.arange(float(n), dtype=np.float32) for n in (0, 1, 5)]
-    found = subject.backend.read_all([subject.upload(one) for one in values])
+    found = subject.backend.read_all([subject.upload(value) for value in values])
     expect(len(found) == len(values), f"read_all() of 3 tensors gave {len(found)}")
     for data, expected in zip(found, values, strict=True):
         expect_values("a tensor read with others", data.array, expected)

@@ -159,8 +159,8 @@ def copied_at_once(device: Device) -> None:
             source[...] = -1.0
             wanted.append(np.float32(number))
         wrong = sum(
-            not np.array_equal(one.numpy(), np.full(size, number))
-            for one, number in zip(made, wanted, strict=True)
+            not np.array_equal(tensor.numpy(), np.full(size, number))
+            for tensor, number in zip(made, wanted, strict=True)
         )
         expect(
             not wrong,

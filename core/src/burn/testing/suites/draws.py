@@ -51,7 +51,9 @@ def _draws(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
     for samples in table:
         if samples.op.name in _NOT_DRAWN:
             continue
-        found = {dtype: None for one in samples.samples for dtype in subject.dtypes(samples, one)}
+        found = {
+            dtype: None for sample in samples.samples for dtype in subject.dtypes(samples, sample)
+        }
         dtypes = [dtype for dtype in found if not _rounds_complex(samples, dtype)]
         if not dtypes:
             continue
@@ -81,7 +83,7 @@ def _value(
 ) -> Check:
     """A check of a draw in one of several dtypes; float32 where many numbers are added."""
     choices = random.Random(f"{samples.op.name} {number}")  # noqa: S311 — no secret
-    floats = [one for one in dtypes if one.is_float]
+    floats = [dtype for dtype in dtypes if dtype.is_float]
     dtype = choices.choice(floats if floats and choices.random() < _FLOATS else dtypes)
     kind = sort or sort_of(number)
     if float32 in dtypes and (number == 0 or (kind is Sort.LONG and number < _COUNT / 2)):
@@ -109,7 +111,7 @@ def _check_value(
         number,
         dtype.kind,
         sort=sort,
-        accepts=lambda one: dtype in subject.dtypes(samples, one),
+        accepts=lambda sample: dtype in subject.dtypes(samples, sample),
     )
     if one is None:
         raise Skipped(f"no call of {samples.op.name} with {dtype} was drawn")
@@ -149,8 +151,8 @@ def _check_gradients(subject: Subject, samples: OpSamples, number: int) -> float
         samples,
         number,
         dtype.kind,
-        accepts=lambda one: (
-            is_differentiable(samples, one) and dtype in subject.dtypes(samples, one)
+        accepts=lambda sample: (
+            is_differentiable(samples, sample) and dtype in subject.dtypes(samples, sample)
         ),
     )
     if one is None:

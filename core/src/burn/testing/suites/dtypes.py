@@ -20,19 +20,19 @@ _dtypes: Final = DeviceSuite("dtypes", "what dtype_usage claims works, and what 
 
 
 def _stored(device: Device) -> Iterable[DType]:
-    return [one for one in DType.members() if DTypeUsage.STORAGE in device.dtype_usage(one)]
+    return [dtype for dtype in DType.members() if DTypeUsage.STORAGE in device.dtype_usage(dtype)]
 
 
 def _only_stored(device: Device) -> Iterable[DType]:
-    return [one for one in _stored(device) if not device.supports_dtype(one)]
+    return [dtype for dtype in _stored(device) if not device.supports_dtype(dtype)]
 
 
 def _computed(device: Device) -> Iterable[DType]:
-    return [one for one in DType.members() if device.supports_dtype(one)]
+    return [dtype for dtype in DType.members() if device.supports_dtype(dtype)]
 
 
 def _denied(device: Device) -> Iterable[DType]:
-    return [one for one in DType.members() if not device.dtype_usage(one)]
+    return [dtype for dtype in DType.members() if not device.dtype_usage(dtype)]
 
 
 @_dtypes.check("what is stored comes back to the bit", dtypes=_stored)
@@ -153,7 +153,7 @@ def defaults_are_supported(device: Device) -> None:
 
 
 def _wide(device: Device) -> Iterable[DType]:
-    return [one for one in _computed(device) if one.is_integer and one.itemsize == 8]
+    return [dtype for dtype in _computed(device) if dtype.is_integer and dtype.itemsize == 8]
 
 
 @_dtypes.check("numbers that no float64 holds stay as they are", dtypes=_wide)
@@ -203,7 +203,7 @@ def wide_numbers(device: Device, dtype: DType) -> None:
 
 
 def _floats(device: Device) -> Iterable[DType]:
-    return [one for one in _computed(device) if one.is_float]
+    return [dtype for dtype in _computed(device) if dtype.is_float]
 
 
 @_dtypes.check("subnormal numbers are not 0", dtypes=_floats)

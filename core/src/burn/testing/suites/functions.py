@@ -24,32 +24,32 @@ __all__ = ["SUITES"]
 
 def _functions(subject: Subject, table: Sequence[Any]) -> Iterator[Check]:
     for samples in table:
-        for number, one in enumerate(samples.samples):
-            dtypes = tried_dtypes(subject, samples, one)
+        for number, sample in enumerate(samples.samples):
+            dtypes = tried_dtypes(subject, samples, sample)
             for dtype in dtypes:
                 yield named_check(
                     subject,
                     "functions",
                     samples.name,
                     dtype,
-                    one.note,
+                    sample.note,
                     check_function,
                     samples,
-                    one,
+                    sample,
                     dtype,
                     is_quick=dtype in (None, float32) or float32 not in dtypes,
                 )
-            if has_gradient(samples, one) and gradient_dtype(subject) in dtypes:
+            if has_gradient(samples, sample) and gradient_dtype(subject) in dtypes:
                 for what, body in _GRADIENTS.items():
                     yield named_check(
                         subject,
                         "functions",
                         samples.name,
                         gradient_dtype(subject),
-                        f"{one.note}, {what}",
+                        f"{sample.note}, {what}",
                         body,
                         samples,
-                        one,
+                        sample,
                         is_quick=number == 0,
                     )
 
@@ -58,21 +58,21 @@ def _transforms(subject: Subject, table: Sequence[Any]) -> Iterator[Check]:
     for samples in table:
         if not samples.transforms or samples.reference is None:
             continue
-        for number, one in enumerate(samples.samples):
-            dtypes = tried_dtypes(subject, samples, one)
-            if not main_kind(one) or not dtypes:
+        for number, sample in enumerate(samples.samples):
+            dtypes = tried_dtypes(subject, samples, sample)
+            if not main_kind(sample) or not dtypes:
                 continue
-            dtype = next((one for one in (float64, float32) if one in dtypes), dtypes[0])
+            dtype = next((dtype for dtype in (float64, float32) if dtype in dtypes), dtypes[0])
             for what, body in _TRANSFORMS.items():
                 yield named_check(
                     subject,
                     "function_transforms",
                     samples.name,
                     dtype,
-                    f"{one.note}, {what}",
+                    f"{sample.note}, {what}",
                     body,
                     samples,
-                    one,
+                    sample,
                     dtype,
                     is_quick=number == 0,
                 )

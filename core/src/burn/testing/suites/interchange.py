@@ -123,7 +123,7 @@ def export_marks(device: Device, dtype: DType) -> None:
         expect(found.shape == x.shape, f"{what} is exported with the shape {found.shape}")
         # Both capsules live on, so that no memory of theirs is used again.
         shared = _shared_capsules(x)
-        memory, other = (read_capsule(one).address for one in shared) if shared else (None, None)
+        memory, other = (read_capsule(item).address for item in shared) if shared else (None, None)
         expect(
             not x.size or memory == other,
             f"__dlpack__(copy=False) of {what} gave a copy: it must raise BufferError",
@@ -159,7 +159,7 @@ def array_without_copy(device: Device, dtype: DType) -> None:
         arrays = [np.asarray(x, copy=False) for _ in range(2)]
     except (ValueError, OperandTypeError):
         return
-    first, second = (one.__array_interface__["data"][0] for one in arrays)
+    first, second = (array.__array_interface__["data"][0] for array in arrays)
     expect(first == second, "np.asarray(x, copy=False) gave a copy: it must raise ValueError")
 
 
@@ -274,9 +274,9 @@ def no_primitive(device: Device) -> None:
     x = burn.ones(2, device=device)
     if device.ops.backend.device_of(x.primitive) is None:
         raise Skipped("the backend does not say which primitives it takes: see device_of")
-    for one in (None, 1.0, True, "x", object(), [1.0], x, type(x.primitive)):
-        what = f"from_primitive of {type(one).__name__}"
-        take = partial(burn.Tensor.from_primitive, one, device)
+    for item in (None, 1.0, True, "x", object(), [1.0], x, type(x.primitive)):
+        what = f"from_primitive of {type(item).__name__}"
+        take = partial(burn.Tensor.from_primitive, item, device)
         expect_error(OperandTypeError, what, take)
     for other in Device.enumerate(device.backend_name):
         if other.hardware is not device.hardware and works_with(other, float32):

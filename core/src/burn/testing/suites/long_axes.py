@@ -141,7 +141,7 @@ def long_products(device: Device) -> None:
     ):
         left = (np.arange(length * np.prod(rows)) % 5 - 2.0).reshape(*rows, length)
         right = (np.arange(np.prod(columns)) % 7 - 3.0).reshape(columns)
-        x, y = (burn.asarray(one.astype(np.float32), device=device) for one in (left, right))
+        x, y = (burn.asarray(tensor.astype(np.float32), device=device) for tensor in (left, right))
         expected = (left @ right).astype(np.float32)  # integers, which float32 holds
         expect_values(f"{left.shape} @ {right.shape}", x @ y, expected)
         if right.ndim == 2:

@@ -37,7 +37,7 @@ _MIB: Final = 1 << 20
 
 def _checks(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
     for samples in table:
-        dtypes = [dtype for one in samples.samples for dtype in subject.dtypes(samples, one)]
+        dtypes = [dtype for sample in samples.samples for dtype in subject.dtypes(samples, sample)]
         if dtypes:
             dtype = float32 if float32 in dtypes else dtypes[-1]
             note = "results outlive operands and later calls"
@@ -51,10 +51,10 @@ def _checks(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
 def _results_stay(subject: Subject, samples: OpSamples, dtype: DType) -> None:
     """Keep the results of all samples while operands are dropped and their memory used again."""
     kept = []
-    for one in samples.samples:
-        if dtype not in subject.dtypes(samples, one):
+    for sample in samples.samples:
+        if dtype not in subject.dtypes(samples, sample):
             continue
-        call = Call.of(samples, one, dtype, subject.index_dtype)
+        call = Call.of(samples, sample, dtype, subject.index_dtype)
         operands = call.upload(subject)
         with subject.quiet():
             result = getattr(subject.table, call.op.name)(*operands, **call.attributes)
@@ -112,10 +112,14 @@ def operands_are_freed(device: Device) -> None:
                 y = burn.ones((16, 16), device=device) * 0.5
                 result = work(x, y)
                 result.numpy()
-                watched += [_reference_to(_primitive_of(one)) for one in (x, y, result)]
+                watched += [_reference_to(_primitive_of(item)) for item in (x, y, result)]
                 del x, y, result
             names = ("x", "y", "the result")
-            alive = [names[k % 3] for k, one in enumerate(watched) if one() is not None]
+            alive = [
+                names[k % 3]
+                for k, reference_type in enumerate(watched)
+                if reference_type() is not None
+            ]
             expect(
                 not alive, f"{what}: {' and '.join(alive)} are still there after their last name"
             )

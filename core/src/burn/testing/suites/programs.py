@@ -22,19 +22,19 @@ __all__ = ["SUITES"]
 def _programs(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
     for samples in table:
         name = samples.op.name
-        for number, one in enumerate(samples.samples):
+        for number, sample in enumerate(samples.samples):
             is_quick = number < 2 or samples.op.is_required
-            quick = batched_dtypes(subject, samples, one) if is_quick else []
-            for dtype in subject.dtypes(samples, one):
+            quick = batched_dtypes(subject, samples, sample) if is_quick else []
+            for dtype in subject.dtypes(samples, sample):
                 yield named_check(
                     subject,
                     "programs",
                     name,
                     dtype,
-                    one.note,
+                    sample.note,
                     check_program,
                     samples,
-                    one,
+                    sample,
                     dtype,
                     is_quick=dtype in quick,
                 )
@@ -50,7 +50,7 @@ def _programs(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
                 refused,
                 is_quick=refused.in_data,
             )
-        in_data = [one for one in samples.errors if one.in_data]
+        in_data = [error for error in samples.errors if error.in_data]
         for refused in in_data:
             yield named_check(
                 subject,

@@ -84,25 +84,25 @@ def _checks_of_op(subject: Subject, samples: OpSamples) -> Iterator[Check]:
     name = samples.op.name
     if Tag.CREATION in samples.op.tags or not samples.op.operands:
         return
-    chosen = [one for one in samples.samples if subject.dtypes(samples, one)]
+    chosen = [sample for sample in samples.samples if subject.dtypes(samples, sample)]
     if not takes_floats(samples.op):
-        for one in chosen[:1]:
+        for sample in chosen[:1]:
             note = "a quantized operand is refused"
             yield named_check(
-                subject, "quantization", name, None, note, check_refused_operand, samples, one
+                subject, "quantization", name, None, note, check_refused_operand, samples, sample
             )
         return
-    chosen = [one for one in chosen if float32 in subject.dtypes(samples, one)]
-    for number, one in enumerate(chosen):
+    chosen = [sample for sample in chosen if float32 in subject.dtypes(samples, sample)]
+    for number, sample in enumerate(chosen):
         yield named_check(
             subject,
             "quantization",
             name,
             float32,
-            one.note,
+            sample.note,
             check_quantized_operands,
             samples,
-            one,
+            sample,
             is_quick=number < _SAMPLES_IN_QUICK_RUN,
         )
 
@@ -132,7 +132,7 @@ def _numbers(store: QuantStore) -> Array:
 def _check_schemes(subject: Subject, value: QuantValue, store: QuantStore) -> None:
     """Compare codes, scales and numbers of every scheme of a value and a store to the bit."""
     numbers = _numbers(store)
-    targets = [one for one in (float32, float16, bfloat16, float64) if subject.supports(one)]
+    targets = [dtype for dtype in (float32, float16, bfloat16, float64) if subject.supports(dtype)]
     for number, scheme in enumerate(_schemes(value, store)):
         dtypes = (scheme.storage_dtype, scheme.native.storage_dtype, scheme.scale_dtype.storage)
         if not all(map(subject.supports, dtypes)):
@@ -169,7 +169,7 @@ def _check_products_of_views(subject: Subject) -> None:
             continue
         a = of.quantize(floats(rows, inputs).astype(np.float32), scheme)
         b = of.quantize(floats(inputs, outputs, phase=0.1).astype(np.float32), scheme)
-        left, right = (of.dequantize(one, scheme, float64) for one in (a, b))
+        left, right = (of.dequantize(tensor, scheme, float64) for tensor in (a, b))
         terms = inputs + 1, np.abs(left) @ np.abs(right)
         a_values, a_scales = _transposed(subject, a.values), subject.upload(a.scales)
         b_scales = subject.upload(b.scales)
@@ -217,7 +217,7 @@ def _expect(
         wrong &= ~(np.isnan(found) & np.isnan(expected))
         wrong |= np.signbit(found) != np.signbit(expected)
     if wrong.any():
-        index = tuple(int(one[0]) for one in np.nonzero(wrong))
+        index = tuple(int(item[0]) for item in np.nonzero(wrong))
         raise Failure(
             f"{int(wrong.sum())} of {wrong.size} {what} in {scheme} differ, first at {index}: "
             f"got {found[index]!s}, expected {expected[index]!s}"

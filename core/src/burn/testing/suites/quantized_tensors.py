@@ -65,7 +65,7 @@ def _schemes(device: Device) -> list[QuantScheme]:
 
 def _data(array: Array, scheme: QuantScheme) -> QuantizedData:
     parts = of.quantize(array, scheme)
-    return QuantizedData([one for one in parts if one is not None], scheme)
+    return QuantizedData([part for part in parts if part is not None], scheme)
 
 
 def _numbers(array: Array, scheme: QuantScheme) -> Array:
@@ -159,12 +159,12 @@ def products(device: Device) -> None:
         numbers = _numbers(_X, scheme).astype(np.float64)
         q = _quantized(device, scheme)
         rows, columns = floats(3, 4), floats(3, 16)
-        for one, weight, found in (
+        for array, weight, found in (
             (rows, numbers, lambda x, q=q: x @ q),
             (columns, numbers.T, lambda x, q=q: x @ q.T),
             (columns, numbers.T, lambda x, q=q: linear(x, q, transposed=True)),
         ):
-            x = burn.asarray(one.astype(np.float32), device=device)
+            x = burn.asarray(array.astype(np.float32), device=device)
             expected = (x.numpy().astype(np.float64) @ weight).astype(np.float32)
             expect_values(f"a product in {scheme}", found(x), expected, exact=False)
         left = _quantized(device, _INT8, columns.astype(np.float32))
@@ -205,11 +205,13 @@ def special_numbers(device: Device) -> None:
     expect(np.isnan(restored[1]).all(), f"numbers beside NaN are restored as {restored[1]}")
     expect(np.isfinite(restored[4]).all(), f"another block has {restored[4]}")
     for shape in (0,), (0, 8), (8, 0):
-        for one in _INT8, scheme:
-            q = _quantized(device, one, np.zeros(shape, np.float32))
+        for quant_scheme in _INT8, scheme:
+            q = _quantized(device, quant_scheme, np.zeros(shape, np.float32))
             expect(q.shape == shape, f"an empty tensor has shape {q.shape}, not {shape}")
             expect(q.dequantize().shape == shape, f"restored, it has another shape than {shape}")
-            expect(q.data() == _data(np.zeros(shape, np.float32), one), "its scales differ")
+            expect(
+                q.data() == _data(np.zeros(shape, np.float32), quant_scheme), "its scales differ"
+            )
 
 
 @_suite.check("the largest numbers stay finite")
@@ -222,7 +224,7 @@ def largest_numbers(device: Device) -> None:
         for kind in ScaleDType:
             scheme = QuantScheme(value, QuantStore.NATIVE).per_block((1, -1), kind)
             stored = (scheme.storage_dtype, scheme.scale_dtype.storage)
-            if not all(device.supports_dtype(one) for one in stored):
+            if not all(device.supports_dtype(dtype) for dtype in stored):
                 continue
             tried += 1
             restored = _quantized(device, scheme, x).dequantize(float32).numpy()

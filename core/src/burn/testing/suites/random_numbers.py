@@ -75,7 +75,7 @@ def program(device: Device, dtype: DType) -> None:
         offset += -(-normal_words(2 * count, wide) // 4)
 
 
-@_seeding.check("integers and booleans too", dtypes=for_each_dtype(lambda one: one.is_integer))
+@_seeding.check("integers and booleans too", dtypes=for_each_dtype(lambda dtype: dtype.is_integer))
 def integer_program(device: Device, dtype: DType) -> None:
     """Integers of each dtype, and what is made of bits."""
     device.seed(99)
@@ -238,7 +238,7 @@ def normal(device: Device, dtype: DType) -> None:
     expect(abs(correlation) < allowed, f"the halves of the pairs correlate: {correlation:.4f}")
 
 
-@_distributions.check("integers", dtypes=for_each_dtype(lambda one: one.is_integer))
+@_distributions.check("integers", dtypes=for_each_dtype(lambda dtype: dtype.is_integer))
 def integers(device: Device, dtype: DType) -> None:
     """A range that divides no power of two, and, where it fits, a range of over 32 bits."""
     device.seed(31)

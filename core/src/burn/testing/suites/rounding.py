@@ -154,7 +154,7 @@ def _operands(subject: Subject, dtype: DType) -> list[Any]:
     grid[:2] = _LAST_CODE - _SCALE_STEPS, _LAST_CODE
     factors = (np.arange(rows) * 2 + 3) / 8
     arrays = (x, x, y, z, factors[:, None] * grid)
-    return [burn.asarray(one.astype(dtype.numpy), device=subject.handle) for one in arrays]
+    return [burn.asarray(array.astype(dtype.numpy), device=subject.handle) for array in arrays]
 
 
 def _has_its_bits(subject: Subject, function: Function, dtype: DType) -> None:
@@ -189,7 +189,7 @@ def _is_near(subject: Subject, dtype: DType) -> None:
 
 
 def _arrays(results: dict[str, Any]) -> dict[str, Array]:
-    return {name: np.asarray(dispatch.to_data(one).array) for name, one in results.items()}
+    return {name: np.asarray(dispatch.to_data(result).array) for name, result in results.items()}
 
 
 def _bits(x: Array) -> Array:

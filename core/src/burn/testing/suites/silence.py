@@ -56,10 +56,10 @@ def _ops_are_silent(subject: Subject, family: str) -> None:
         warnings.simplefilter("always")
         warnings.showwarning = show  # type: ignore[assignment]  # it takes what the other takes
         for op, samples in SAMPLES.items():  # noqa: B007 — `show` tells it
-            for one in samples.samples if _family(samples) == family else ():
+            for sample in samples.samples if _family(samples) == family else ():
                 for dtype in (float32, complex64):
-                    if dtype in subject.dtypes(samples, one):
-                        call = Call.of(samples, one, dtype, subject.index_dtype)
+                    if dtype in subject.dtypes(samples, sample):
+                        call = Call.of(samples, sample, dtype, subject.index_dtype)
                         with suppress(*unfinished):
                             run_in_dispatch(subject, call, call.upload(subject))
     expect(not heard, "\n".join(["NumPy, or the library, speaks:", *list(heard)[:20]]))

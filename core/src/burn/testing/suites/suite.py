@@ -122,9 +122,9 @@ def for_each_dtype(condition: Callable[[DType], bool] | None = None) -> DTypes:
 
     def choose(device: Device) -> list[DType]:
         return [
-            one
-            for one in DType.members()
-            if device.supports_dtype(one) and (condition is None or condition(one))
+            dtype
+            for dtype in DType.members()
+            if device.supports_dtype(dtype) and (condition is None or condition(dtype))
         ]
 
     return choose

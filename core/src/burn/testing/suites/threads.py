@@ -85,9 +85,9 @@ def numbers(device: Device) -> None:
     def draw() -> Array:
         return burn.random.integers(count, 0, 1 << 30, dtype="int32", device=device).numpy()
 
-    drawn = [one for results in _in_threads([draw] * _THREADS, rounds) for one in results]
+    drawn = [result for results in _in_threads([draw] * _THREADS, rounds) for result in results]
     expected = {tuple(row) for row in whole.numpy().reshape(-1, count).tolist()}
-    found = {tuple(one.tolist()) for one in drawn}
+    found = {tuple(tensor.tolist()) for tensor in drawn}
     expect(found == expected, f"{len(expected - found)} of {len(expected)} draws never came")
 
 
@@ -107,11 +107,11 @@ def _distinct(subject: Subject, samples: OpSamples) -> tuple[DType | None, list[
     for wanted in (float32, None):
         chosen: list[Sample] = []
         found = wanted
-        for one in samples.samples:
-            dtypes = subject.dtypes(samples, one)
+        for sample in samples.samples:
+            dtypes = subject.dtypes(samples, sample)
             found = found or (dtypes[-1] if dtypes else None)
             if found in dtypes and len(chosen) < _THREADS:
-                chosen.append(one)
+                chosen.append(sample)
         if len(chosen) > 1:
             return found, chosen
     return None, []
@@ -119,7 +119,7 @@ def _distinct(subject: Subject, samples: OpSamples) -> tuple[DType | None, list[
 
 def _check_op(subject: Subject, samples: OpSamples, chosen: Sequence[Sample], dtype: DType) -> None:
     """Run one sample per thread, again and again; each has to give what it gives alone."""
-    calls = [Call.of(samples, one, dtype, subject.index_dtype) for one in chosen]
+    calls = [Call.of(samples, sample, dtype, subject.index_dtype) for sample in chosen]
     operands = [call.upload(subject) for call in calls]
 
     def run(number: int) -> list[Array]:
@@ -132,14 +132,14 @@ def _check_op(subject: Subject, samples: OpSamples, chosen: Sequence[Sample], dt
     found = _in_threads([partial(run, number) for number in range(len(calls))])
     for number, results in enumerate(found):
         for result in results:
-            for one, other in zip(result, alone[number], strict=True):
-                if one.shape != other.shape or not np.array_equal(
-                    one, other, equal_nan=one.dtype.kind in "fcV"
+            for tensor, other in zip(result, alone[number], strict=True):
+                if tensor.shape != other.shape or not np.array_equal(
+                    tensor, other, equal_nan=tensor.dtype.kind in "fcV"
                 ):
                     call = calls[number]
                     raise Failure(
-                        f"{call.op.describe(call.metas, call.attributes)} gave {one} in a thread "
-                        f"beside others, and {other} alone",
+                        f"{call.op.describe(call.metas, call.attributes)} gave {tensor} in a "
+                        f"thread beside others, and {other} alone",
                     )
 
 

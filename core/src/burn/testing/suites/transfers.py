@@ -95,8 +95,8 @@ def read_together(device: Device) -> None:
     """A `Transaction` gives what each tensor gives alone."""
     values = [typical(float32, *shape) for shape in ((3,), (0,), (2, 5), ())]
     transaction = burn.Transaction()
-    for one in values:
-        transaction.register(burn.asarray(one, device=device) * 1)
+    for value in values:
+        transaction.register(burn.asarray(value, device=device) * 1)
     for data, expected in zip(transaction.execute(), values, strict=True):
         expect_values("a tensor of a transaction", data.array, expected)
 
@@ -205,9 +205,9 @@ def every_other_device_works(device: Device) -> None:
 def _others(device: Device, dtype: DType) -> list[Device]:
     """Devices of other hardware that work and have a dtype, one of each backend and type."""
     found = {
-        (one.backend_name, one.type): one
-        for one in reversed(Device.enumerate())
-        if one.hardware is not device.hardware and works_with(one, dtype)
+        (item.backend_name, item.type): item
+        for item in reversed(Device.enumerate())
+        if item.hardware is not device.hardware and works_with(item, dtype)
     }
     if not found:
         raise Skipped(f"no other device has {dtype}")

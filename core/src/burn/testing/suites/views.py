@@ -168,8 +168,10 @@ def _checks(subject: Subject, table: Sequence[OpSamples]) -> Iterator[Check]:
     if subject.handle is None:
         return
     for samples in table:
-        chosen = [one for one in samples.samples if float32 in subject.dtypes(samples, one)]
-        chosen = [one for one in chosen if _is_whole(one)]
+        chosen = [
+            sample for sample in samples.samples if float32 in subject.dtypes(samples, sample)
+        ]
+        chosen = [sample for sample in chosen if _is_whole(sample)]
         if chosen and Tag.RANDOM not in samples.op.tags:
             note = "results have their own memory"
             yield named_check(
@@ -191,8 +193,8 @@ _KEPT: Final = 4
 def _has_own_memory(subject: Subject, samples: OpSamples, chosen: Sequence[Sample]) -> None:
     """An op that gives its operand back, or a part of its memory, must not be seen to do so."""
     device: Any = subject.handle
-    for one in [*chosen[: _KEPT - 1], chosen[-1]]:
-        call = Call.of(samples, one, float32, subject.index_dtype)
+    for sample in [*chosen[: _KEPT - 1], chosen[-1]]:
+        call = Call.of(samples, sample, float32, subject.index_dtype)
         with subject.quiet():
             operands = map_arrays(lambda array: burn.asarray(array, device=device), call.operands)
             first = operands[0]

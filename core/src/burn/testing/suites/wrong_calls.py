@@ -22,16 +22,16 @@ _ALL: Final = 60
 
 def _checks(subject: Subject, table: Sequence[Any]) -> Iterator[Check]:
     for samples in table:
-        for one in samples.errors:
+        for error in samples.errors:
             yield named_check(
                 subject,
                 "wrong_calls",
                 samples.name,
                 None,
-                one.note,
+                error.note,
                 check_wrong_call,
                 samples,
-                one,
+                error,
             )
         for note, start, stop in (("some calls", 0, _FIRST), ("other calls", _FIRST, _ALL)):
             yield named_check(

@@ -74,7 +74,9 @@ def _scalar_type(dtype: DType) -> str:
 
 
 def _shared(program: Program) -> str:
-    return shared(has_complex=any(one.is_complex for one in (*program.inputs, *program.outputs)))
+    return shared(
+        has_complex=any(source.is_complex for source in (*program.inputs, *program.outputs))
+    )
 
 
 def _parts(program: Program) -> tuple[str, list[str], list[str]]:
