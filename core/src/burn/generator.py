@@ -3,7 +3,7 @@
 Backends are stateless: the seed and the offset are attributes of the ops that draw numbers. The
 state is kept here, one (seed, offset) per device, so the same seed gives the same numbers run after
 run and on every backend. The generator itself, Philox4x32-10, is an op
-(`burn.ops.random`).
+(`burn.ops.arrays.random`).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from burn.errors import (
     ShapeError,
 )
 from burn.ops import OpTable
-from burn.ops.layout import sum_to_shape
+from burn.ops.arrays.layout import sum_to_shape
 from burn.ops.parts import Parts
 from burn.ops.signature import Part, Primitive
 

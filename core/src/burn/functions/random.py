@@ -22,7 +22,7 @@ from burn.functions.normalize import as_dtype, as_real, as_shape, find_device, r
 from burn.functions.quantization import numbers_of
 from burn.generator import after, release, reserve
 from burn.ops.arguments import as_integer
-from burn.ops.random import integer_words, normal_words, uniform_words
+from burn.ops.arrays.random import integer_words, normal_words, uniform_words
 
 if TYPE_CHECKING:
     from burn.aliases import Shape

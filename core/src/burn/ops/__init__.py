@@ -9,139 +9,27 @@ share with its decomposition.
 """
 
 from burn.ops import (  # noqa: F401 — importing a family registers its ops
-    activation,
-    adaptive_optimizer,
-    arithmetic,
-    attention,
-    average_pooling,
-    binary_functions,
     blocks,
-    comparison,
-    complex_numbers,
     control,
-    convolution,
-    creation,
-    ctc,
-    data_dependent,
-    decomposition,
-    deformable,
-    dense,
-    eigenvalues,
-    grids,
-    gru,
-    indexing,
-    inverse,
-    layout,
-    linear_algebra,
-    loss,
-    matrix_exponential,
-    max_pooling,
-    normalization,
-    optimizer,
-    quantization,
-    quantized_products,
-    random,
-    rectifier,
-    recurrent,
-    reduction,
-    resampling,
-    scan,
-    scatter,
-    signal,
-    slicing,
-    softmax,
-    sorting,
-    special_functions,
-    statistics,
-    triangular,
-    unary_functions,
-    unfolding,
 )
 from burn.ops._attributes import Attribute, without
 from burn.ops._axis_maps import AxisMap, range_sum_map
-from burn.ops._convolution_shapes import (
-    ConvAttributes,
-    ConvGeometry,
-    ConvTransposeAttributes,
-    ConvWeightGradAttributes,
-    check_conv_bias,
-    conv_geometry,
-    conv_transpose_geometry,
-    conv_weight_grad_geometry,
-)
-from burn.ops._deformable_shapes import (
-    DeformableAttributes,
-    DeformableGeometry,
-    check_deformable_gradient,
-    deformable_geometry,
-    undeformed_positions,
-)
-from burn.ops._fused_steps import FusedSteps
 from burn.ops._precision import in_float32
-from burn.ops._quantized_codes import decode_scales, greatest_codes, split_shapes
-from burn.ops._quantized_operands import wide_of
-from burn.ops._recurrence import (
-    RecurrentShape,
-    check_recurrent_gradients,
-    ordered_steps,
-    recurrent_shape,
+from burn.ops.arrays import (  # noqa: F401 — importing a family registers its ops
+    creation,
+    data_dependent,
+    indexing,
+    layout,
+    random,
+    reduction,
+    scan,
+    scatter,
+    slicing,
+    sorting,
+    statistics,
 )
-from burn.ops._sliding_windows import (
-    AvgPoolAttributes,
-    MaxPoolAttributes,
-    PatchAttributes,
-    SlidingAttributes,
-    Windows,
-    check_pooled,
-    pool_windows,
-    pooled_shape,
-    split_spatial_axes,
-    unpooled_shape,
-)
-from burn.ops.adaptive_optimizer import (
-    AdagradAttributes,
-    AdanAttributes,
-    LionAttributes,
-    RmspropAttributes,
-    adan_rate,
-)
-from burn.ops.attention import (
-    AttentionAttributes,
-    AttentionShapes,
-    attention_shapes,
-    check_broadcasts_to_scores,
-)
-from burn.ops.average_pooling import (
-    adaptive_window_bounds,
-    average_pool_divisors,
-    window_element_counts,
-    window_sum_map,
-)
-from burn.ops.batching import (
-    BatchedCall,
-    BatchingRule,
-    aligned_axes,
-    first_of,
-    leading_axes,
-    leading_axes_of,
-    merging,
-)
-from burn.ops.convolution import flipped_padding
-from burn.ops.ctc import LOG_ZERO, check_ctc
-from burn.ops.indexing import check_same_shape
-from burn.ops.linear_algebra import transpose_matrices
-from burn.ops.max_pooling import check_pool_index_dtype, check_pool_indices, lowest_value
-from burn.ops.normalization import check_channels, check_last_axis
-from burn.ops.op import REGISTRY, Context, Op, Tag, op, register
-from burn.ops.optimizer import (
-    AdamAttributes,
-    Donated,
-    SgdAttributes,
-    adam_rates,
-    check_lists,
-    check_momentum,
-)
-from burn.ops.random import (
+from burn.ops.arrays.indexing import check_same_shape
+from burn.ops.arrays.random import (
     PHILOX_KEY_STEPS,
     PHILOX_MULTIPLIERS,
     PHILOX_ROUNDS,
@@ -151,7 +39,87 @@ from burn.ops.random import (
     signed_word,
     uniform_words,
 )
-from burn.ops.resampling import InterpolateAttributes, interpolation_maps
+from burn.ops.arrays.sorting import check_index_dtype
+from burn.ops.batching import (
+    BatchedCall,
+    BatchingRule,
+    aligned_axes,
+    first_of,
+    leading_axes,
+    leading_axes_of,
+    merging,
+)
+from burn.ops.elementwise import (  # noqa: F401 — importing a family registers its ops
+    activation,
+    arithmetic,
+    binary_functions,
+    comparison,
+    complex_numbers,
+    rectifier,
+    special_functions,
+    unary_functions,
+)
+from burn.ops.linalg import (  # noqa: F401 — importing a family registers its ops
+    decomposition,
+    dense,
+    eigenvalues,
+    inverse,
+    linear_algebra,
+    matrix_exponential,
+    signal,
+    triangular,
+)
+from burn.ops.linalg.linear_algebra import transpose_matrices
+from burn.ops.networks import (  # noqa: F401 — importing a family registers its ops
+    attention,
+    ctc,
+    gru,
+    loss,
+    normalization,
+    recurrent,
+    softmax,
+)
+from burn.ops.networks.attention import (
+    AttentionAttributes,
+    AttentionShapes,
+    attention_shapes,
+    check_broadcasts_to_scores,
+)
+from burn.ops.networks.ctc import LOG_ZERO, check_ctc
+from burn.ops.networks.normalization import check_channels, check_last_axis
+from burn.ops.networks.recurrence import (
+    RecurrentShape,
+    check_recurrent_gradients,
+    ordered_steps,
+    recurrent_shape,
+)
+from burn.ops.op import REGISTRY, Context, Op, Tag, op, register
+from burn.ops.optimizers import (  # noqa: F401 — importing a family registers its ops
+    adaptive_optimizer,
+    optimizer,
+)
+from burn.ops.optimizers.adaptive_optimizer import (
+    AdagradAttributes,
+    AdanAttributes,
+    LionAttributes,
+    RmspropAttributes,
+    adan_rate,
+)
+from burn.ops.optimizers.fused_steps import FusedSteps
+from burn.ops.optimizers.optimizer import (
+    AdamAttributes,
+    Donated,
+    SgdAttributes,
+    adam_rates,
+    check_lists,
+    check_momentum,
+)
+from burn.ops.quantized import (  # noqa: F401 — importing a family registers its ops
+    quantization,
+    quantized_products,
+)
+from burn.ops.quantized.quantized_codes import decode_scales, greatest_codes, split_shapes
+from burn.ops.quantized.quantized_operands import wide_of
 from burn.ops.shapes import broadcast_shapes, check_axis, check_bitcast, size
 from burn.ops.signature import (
     AnyList,
@@ -202,9 +170,55 @@ from burn.ops.signature import (
     TargetShape,
     TensorList,
 )
-from burn.ops.sorting import check_index_dtype
 from burn.ops.table import OpTable, resolve
-from burn.ops.unfolding import check_columns, image_windows
+from burn.ops.windows import (  # noqa: F401 — importing a family registers its ops
+    average_pooling,
+    convolution,
+    deformable,
+    grids,
+    max_pooling,
+    resampling,
+    unfolding,
+)
+from burn.ops.windows.average_pooling import (
+    adaptive_window_bounds,
+    average_pool_divisors,
+    window_element_counts,
+    window_sum_map,
+)
+from burn.ops.windows.convolution import flipped_padding
+from burn.ops.windows.convolution_shapes import (
+    ConvAttributes,
+    ConvGeometry,
+    ConvTransposeAttributes,
+    ConvWeightGradAttributes,
+    check_conv_bias,
+    conv_geometry,
+    conv_transpose_geometry,
+    conv_weight_grad_geometry,
+)
+from burn.ops.windows.deformable_shapes import (
+    DeformableAttributes,
+    DeformableGeometry,
+    check_deformable_gradient,
+    deformable_geometry,
+    undeformed_positions,
+)
+from burn.ops.windows.max_pooling import check_pool_index_dtype, check_pool_indices, lowest_value
+from burn.ops.windows.resampling import InterpolateAttributes, interpolation_maps
+from burn.ops.windows.sliding_windows import (
+    AvgPoolAttributes,
+    MaxPoolAttributes,
+    PatchAttributes,
+    SlidingAttributes,
+    Windows,
+    check_pooled,
+    pool_windows,
+    pooled_shape,
+    split_spatial_axes,
+    unpooled_shape,
+)
+from burn.ops.windows.unfolding import check_columns, image_windows
 
 __all__ = [
     "LOG_ZERO",

@@ -13,10 +13,10 @@ import math
 from typing import Any, TypeAlias
 
 from burn.aliases import Shape, Slices
+from burn.ops.arrays.indexing import select
+from burn.ops.arrays.layout import concat, expand, permute, reshape
+from burn.ops.arrays.slicing import flip, index_axis, slice
 from burn.ops.control import detach
-from burn.ops.indexing import select
-from burn.ops.layout import concat, expand, permute, reshape
-from burn.ops.slicing import flip, index_axis, slice
 
 Blocks: TypeAlias = tuple[Shape, dict[str, Any]] | None
 

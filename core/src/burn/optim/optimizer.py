@@ -15,7 +15,7 @@ from burn.functions.searching import where
 from burn.ir import ScalarIr
 from burn.nn.module import Module
 from burn.ops.arguments import real_number
-from burn.ops.optimizer import check_numbers
+from burn.ops.optimizers.optimizer import check_numbers
 from burn.optim._gradients import with_gradients
 from burn.optim._habits import Hinted, Unknown, refuse_keywords
 from burn.optim._options import Columns, Mask, Rate, Values, check_groups, overrides_of

@@ -12,7 +12,7 @@ from burn.aliases import Primitive
 from burn.dtype import DType, float32
 from burn.errors import ArgumentError
 from burn.ops import OpTable, decode_scales, split_shapes, wide_of
-from burn.ops.quantization import divided
+from burn.ops.quantized.quantization import divided
 from burn.ops.quantized_primitive import QuantizedPrimitive
 from burn.ops.shapes import size
 from burn.quant_scheme import QuantLevel, QuantScheme

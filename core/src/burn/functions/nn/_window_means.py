@@ -11,7 +11,7 @@ from burn.functions.nn._spatial_arguments import Padding, PerAxis, per_axis, poo
 from burn.functions.nn._weighted_sums import float_numbers, sums_along_axes
 from burn.functions.normalize import as_flag
 from burn.ops.arguments import as_integer
-from burn.ops.dilated_windows import dilated_windows
+from burn.ops.windows.dilated_windows import dilated_windows
 from burn.public_calls import public_operation
 
 if TYPE_CHECKING:

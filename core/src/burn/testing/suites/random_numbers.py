@@ -21,7 +21,7 @@ from burn import namespace as burn
 from burn.devices import Device
 from burn.dtype import DType, Kind, bfloat16, bool_, float16, float32, int32, uint32
 from burn.generator import get_state, set_state
-from burn.ops.random import integer_words, normal_words, uniform_words
+from burn.ops.arrays.random import integer_words, normal_words, uniform_words
 from burn.testing.op_samples import SAMPLES, Array
 from burn.testing.samples.random import KNOWN_ANSWERS, philox_words
 from burn.testing.suites.expectations import expect, expect_values

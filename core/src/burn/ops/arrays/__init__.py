@@ -1,0 +1,1 @@
+"""Ops of whole arrays: creation, layout, indexing, reductions, scans, sorting."""

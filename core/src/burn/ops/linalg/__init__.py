@@ -1,0 +1,1 @@
+"""Ops of matrices, and of signals."""

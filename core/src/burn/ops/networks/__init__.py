@@ -1,0 +1,1 @@
+"""Ops of networks: attention, normalization, losses, recurrence."""
