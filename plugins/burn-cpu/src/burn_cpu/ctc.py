@@ -1,6 +1,6 @@
 """Connectionist temporal classification in float64, frame by frame for all targets.
 
-The states and walks are those of `burn.ops.ctc`.
+The states and walks are those of `burn.ops.networks.ctc`.
 """
 
 from __future__ import annotations
