@@ -20,6 +20,8 @@ import burn
 from burn.dtype import DType, bfloat16, bool_, float16, float32, float64, int64
 from burn.kernels import Apply, Index, Kernel, Literal, Load, Reduce, Scalar, Store
 from burn.kernels.functions import FUNCTIONS
+from burn.kernels.layout import generalized
+from burn.kernels.parts import divided
 from burn.nn import functional as F
 from burn.plugin_api import packed
 from burn_cpu import compilation, products, workspaces
@@ -40,7 +42,8 @@ def run_native(kernel, inputs, scalars=(), out=None, parts=1):
     words += [int(np.float64(n).view(np.int64)) if isinstance(n, float) else n for n in scalars]
     table = np.array(words, np.int64)
     function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(address)
-    ends = [text.items * part // parts for part in range(parts + 1)]
+    items = text.items(scalars)
+    ends = [items * part // parts for part in range(parts + 1)]
     for start, stop in itertools.pairwise(ends):
         function(table.ctypes.data, start, stop)
     del engine
@@ -48,19 +51,22 @@ def run_native(kernel, inputs, scalars=(), out=None, parts=1):
 
 
 def check(kernel, inputs, scalars=(), parts=1):
-    """Compare native code with the specification."""
+    """Compare native code with the specification, also that for other shapes."""
     expected = [np.zeros(count, dtype.numpy) for dtype, count in kernel.outputs]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # casts of NaN, by the specification
         run_kernel(kernel, inputs, scalars, expected)
-    found = run_native(kernel, inputs, scalars, parts=parts)
-    for item, other, (dtype, _) in zip(found, expected, kernel.outputs, strict=True):
-        if dtype.is_float:
-            tolerance = TOLERANCE[dtype]
-            wide = item.astype(np.float64), other.astype(np.float64)
-            np.testing.assert_allclose(*wide, tolerance, tolerance)
-        else:
-            np.testing.assert_array_equal(item, other)
+    general, lengths = generalized(kernel)
+    for form, numbers in ((kernel, scalars), (general, (*scalars, *lengths))):
+        out = [np.zeros(count, dtype.numpy) for dtype, count in kernel.outputs]
+        found = run_native(form, inputs, numbers, out, parts=parts)
+        for result, other, (dtype, _) in zip(found, expected, kernel.outputs, strict=True):
+            if dtype.is_float:
+                tolerance = TOLERANCE[dtype]
+                wide = result.astype(np.float64), other.astype(np.float64)
+                np.testing.assert_allclose(*wide, tolerance, tolerance)
+            else:
+                np.testing.assert_array_equal(result, other)
 
 
 def values(dtype, count, generator):
@@ -144,6 +150,58 @@ def test_reductions_of_rows_and_of_columns(kind, shape, axis, dtype):
     kernel = Kernel(space, 1, (dtype,), (), ((dtype, shape[kept]),), body, (store,))
     check(kernel, [x.ravel()])
     check(kernel, [x.ravel()], parts=2)
+
+
+def sums_and_largest(rows, columns, dtype, axis):
+    """The sum of squares and the largest element along the first or the last axis."""
+    strides = (1, rows) if axis == 0 else (columns, 1)
+    body = (
+        Load(0, 0, strides, dtype),
+        Apply("multiply", (0, 0), dtype),
+        Reduce("sum", 1, dtype),
+        Reduce("max", 0, dtype),
+        Load(1, 0, (1, 0), dtype),
+        Apply("multiply", (2, 4), dtype),
+    )
+    outputs = ((dtype, rows), (dtype, rows))
+    stores = (Store(0, 5, 0, (1, 0)), Store(1, 3, 0, (1, 0)))
+    return Kernel((rows, columns), 1, (dtype, dtype), (), outputs, body, stores)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", [float32, float16, int64], ids=str)
+@pytest.mark.together("shape", [(1, 1000), (1, 7), (3, 4099), (70, 333), (2, 256)])
+def test_reductions_in_parts(shape, dtype, axis):
+    generator = np.random.default_rng(5)
+    x, y = [generator.normal(size=n) for n in (shape[0] * shape[1], shape[0])]
+    inputs = [x.astype(dtype.numpy), y.astype(dtype.numpy)]
+    kernel = sums_and_largest(*shape, dtype, axis)
+    for columns in (64, 100):
+        partial, final = divided(kernel, columns)
+        check(partial, inputs)
+        wide = [np.zeros(count, dtype.numpy) for dtype, count in partial.outputs]
+        run_kernel(partial, inputs, (), wide)
+        check(final, [*inputs, *wide])
+        expected = [np.zeros(count, dtype.numpy) for dtype, count in kernel.outputs]
+        run_kernel(kernel, inputs, (), expected)
+        for result, other in zip(run_native(final, [*inputs, *wide]), expected, strict=True):
+            np.testing.assert_allclose(result, other, 1e-2 if dtype is float16 else 1e-4)
+
+
+def test_sums_have_the_same_bits_on_any_number_of_threads():
+    x = np.random.default_rng(6).normal(size=50_021).astype(np.float32)
+    for shape, axis in (((1, 50_021), 1), ((50, 1000), 1), ((1000, 50), 0), ((10, 5000), 0)):
+        kernel = sums_and_largest(*shape, float32, axis)
+        for form in (kernel, *divided(kernel, 512)[:1]):
+            general, lengths = generalized(form)
+            inputs, sizes = [x, x], [count for _, count in form.outputs]
+            results = []
+            for parts in (1, 2, 16):
+                out = [np.zeros(size, np.float32) for size in sizes]
+                results.append(run_native(general, inputs, lengths, out, parts=parts))
+            for result in results[1:]:
+                for array, expected in zip(result, results[0], strict=True):
+                    np.testing.assert_array_equal(array, expected)
 
 
 def test_nan_among_many_columns_is_the_largest_and_the_smallest():

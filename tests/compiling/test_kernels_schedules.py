@@ -16,7 +16,8 @@ from burn.kernels.c import CWriter
 from burn.kernels.chunks import write_chunks
 from burn.kernels.expressions import Nodes, expression
 from burn.kernels.groups import write_groups
-from burn.kernels.layout import collapsed, needs_wide_indices
+from burn.kernels.layout import collapsed, generalized, needs_wide_indices
+from burn.kernels.parts import divided
 from burn.kernels.schedule import kept_of, loops_of
 from burn.testing.tolerance import compare
 from kernel_reference import run_kernel
@@ -61,7 +62,7 @@ def groups(writer, kernel):
     return write_groups(writer, kernel, lanes=1)
 
 
-def run(kernel, schedule, inputs, scalars, folder):
+def run(kernel, schedule, inputs, scalars, folder, sizes):
     """The outputs of a kernel, written by a schedule and compiled."""
     small = collapsed(kernel)
     writer = PlainWriter(small, wide=needs_wide_indices(small))
@@ -73,11 +74,13 @@ def run(kernel, schedule, inputs, scalars, folder):
         [COMPILER, "-O1", "-shared", "-fPIC", "-w", source, "-o", library, "-lm"], check=True
     )
     loaded = ctypes.CDLL(str(library))
-    outputs = [np.zeros(size, dtype.numpy) for dtype, size in kernel.outputs]
-    arguments = [ctypes.c_void_p(source.ctypes.data) for source in (*inputs, *outputs)]
+    outputs = [
+        np.zeros(size, dtype.numpy) for size, (dtype, _) in zip(sizes, kernel.outputs, strict=True)
+    ]
+    arguments = [ctypes.c_void_p(array.ctypes.data) for array in (*inputs, *outputs)]
     kinds = {int: ctypes.c_long, float: ctypes.c_double}
     arguments += [kinds[kind](scalar) for kind, scalar in zip(kernel.scalars, scalars, strict=True)]
-    for number in range(count):
+    for number in range(count(scalars)):
         loaded.set_group(ctypes.c_long(number))
         loaded.generated(*arguments)
     return outputs
@@ -86,11 +89,13 @@ def run(kernel, schedule, inputs, scalars, folder):
 def check(kernel, inputs, folder, scalars=()):
     expected = [np.zeros(size, dtype.numpy) for dtype, size in kernel.outputs]
     run_kernel(kernel, inputs, scalars, expected)
+    general, lengths = generalized(kernel)
     for schedule in (chunks, groups):
-        actual = run(kernel, schedule, inputs, scalars, folder)
-        for item, wanted, (dtype, _) in zip(actual, expected, kernel.outputs, strict=True):
-            wide = wanted.astype(np.float64) if dtype.is_float else wanted
-            assert compare(item, wide, dtype).text == "", schedule.__name__
+        for form, numbers in ((kernel, scalars), (general, (*scalars, *lengths))):
+            actual = run(form, schedule, inputs, numbers, folder, [e.size for e in expected])
+            for result, wanted, (dtype, _) in zip(actual, expected, kernel.outputs, strict=True):
+                wide = wanted.astype(np.float64) if dtype.is_float else wanted
+                assert compare(result, wide, dtype).text == "", schedule.__name__
 
 
 FUNCTIONS = ["add", "subtract", "multiply", "maximum", "minimum"]
@@ -184,6 +189,52 @@ def test_numbers_of_a_launch_indices_and_guards_in_c(tmp_path):
     stores = (Store(0, 8, 0, (5, 1)),)
     kernel = Kernel((4, 5), 2, (float32,), (float, int), ((float32, 20),), body, stores)
     check(kernel, [np.arange(20, dtype=np.float32)], tmp_path, scalars=(0.5, -3))
+
+
+@compiled
+@pytest.mark.parametrize("strides", [(45, 1), (1, 3)])
+def test_reductions_in_parts_in_c(strides, tmp_path):
+    body = (Load(0, 0, strides, float32), Reduce("sum", 0, float32), Reduce("min", 0, float32))
+    stores = (Store(0, 1, 0, (1, 0)), Store(1, 2, 0, (1, 0)))
+    kernel = Kernel((3, 45), 1, (float32,), (), ((float32, 3),) * 2, body, stores)
+    inputs = [np.random.default_rng(0).normal(size=135).astype(np.float32)]
+    partial, final = divided(kernel, 20)
+    assert (partial.space, partial.ragged, final.space) == ((3, 3, 20), 45, (3, 3))
+    check(partial, inputs, tmp_path)
+    check(final, [*inputs, *[np.arange(9, dtype=np.float32)] * 2], tmp_path)
+
+
+def test_what_cannot_be_divided_is_left_alone():
+    load = Load(0, 0, (45, 1), float32)
+    outputs = ((float32, 3),)
+    store = Store(0, 1, 0, (1, 0))
+    body = (load, Index(1, int64), Reduce("sum", 1, int64))
+    assert divided(Kernel((3, 45), 1, (float32,), (), outputs, body, (store,)), 20) is None
+    body = (load, Reduce("max", 0, float32), Apply("subtract", (0, 1), float32))
+    body = (*body, Reduce("sum", 2, float32))
+    last = store._replace(node=3)
+    assert divided(Kernel((3, 45), 1, (float32,), (), outputs, body, (last,)), 20) is None
+
+
+def test_equal_structures_are_one_kernel():
+    body = (Load(0, 0, (30, 5, 1), float32), Load(1, 0, (0, 1, 0), float32))
+    stores = (Store(0, 1, 0, (30, 5, 1)),)
+
+    def kernel(a, b, c):
+        scaled = (body[0]._replace(strides=(b * c, c, 1)), body[1])
+        whole = (stores[0]._replace(strides=(b * c, c, 1)),)
+        return Kernel((a, b, c), 3, (float32,) * 2, (), ((float32, a * b * c),), scaled, whole)
+
+    first, lengths = generalized(kernel(4, 6, 5))
+    assert lengths == (4, 6, 5, 30, 5)
+    assert first.scalars == (int,) * 5
+    assert generalized(kernel(40, 60, 13)) == (first, (40, 60, 13, 780, 13))
+    assert generalized(kernel(4, 6, 500))[0] != first  # vectors along a long axis
+    assert generalized(kernel(4, 8, 16))[0] != first  # whole vectors
+    with pytest.raises(TypeError):
+        first.space[0] * 2
+    with pytest.raises(TypeError, match="only a launch knows"):
+        first.row_count  # noqa: B018 — it raises
 
 
 def test_literals_of_c_are_exact():

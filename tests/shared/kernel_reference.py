@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,18 @@ import numpy as np
 
 from burn.compiler import KernelCall
 from burn.dtype import DType
-from burn.kernels.kernel import Apply, Index, Kernel, Literal, Load, Node, Reduce, Scalar
+from burn.kernels.kernel import (
+    Apply,
+    Index,
+    Kernel,
+    Length,
+    Literal,
+    Load,
+    Node,
+    Reduce,
+    Scalar,
+    Store,
+)
 from kernel_functions import NUMPY
 
 
@@ -17,6 +29,7 @@ def run_kernel(
     kernel: Kernel, inputs: Sequence[Any], scalars: Sequence[float], out: Sequence[Any]
 ) -> None:
     """Write the outputs of a kernel into flat arrays, from flat arrays."""
+    kernel = fixed(kernel, scalars)
     grid = np.indices(kernel.space, sparse=False).reshape(len(kernel.space), *kernel.space)
     columns = tuple(range(kernel.rows, len(kernel.space)))
     values: list[Any] = []
@@ -27,17 +40,48 @@ def run_kernel(
             total += grid[axis] * stride
         return total
 
+    valid = np.full(kernel.space, True)
+    if kernel.ragged is not None:
+        valid = grid[0] * kernel.space[-1] + grid[-1] < kernel.ragged
     with np.errstate(all="ignore"):
         for node in kernel.body:
-            values.append(_value(node, values, address, grid, inputs, scalars, columns))
+            values.append(_value(node, values, address, grid, inputs, scalars, columns, valid))
     for store in kernel.stores:
         index = address(store.offset, store.strides)
         value = np.broadcast_to(values[store.node], kernel.space)
         if kernel.is_of_rows(store):
             first = (..., *[0] * len(columns))
             index, value = index[first], value[first]
+        else:
+            index, value = index[valid], value[valid]
         assert len(np.unique(index)) == index.size
         out[store.output][index] = value.astype(kernel.outputs[store.output][0].numpy)
+
+
+def fixed(kernel: Kernel, scalars: Sequence[float]) -> Kernel:
+    """A kernel with the lengths of a launch."""
+
+    def number(extent: Any) -> Any:
+        return scalars[extent.number] if isinstance(extent, Length) else extent
+
+    def access(node: Any) -> Any:
+        if not isinstance(node, Load | Store):
+            return node
+        strides = tuple(map(number, node.strides))
+        node = node._replace(offset=number(node.offset), strides=strides)
+        if isinstance(node, Store):
+            return node
+        return node._replace(
+            gathers=tuple([(gather, number(step)) for gather, step in node.gathers])
+        )
+
+    return dataclasses.replace(
+        kernel,
+        space=tuple(map(number, kernel.space)),
+        body=tuple(map(access, kernel.body)),
+        stores=tuple(map(access, kernel.stores)),
+        ragged=number(kernel.ragged),
+    )
 
 
 def _value(
@@ -48,12 +92,14 @@ def _value(
     inputs: Sequence[Any],
     scalars: Sequence[float],
     columns: tuple[int, ...],
+    valid: Any,
 ) -> Any:
     """The values of a node, an array over the space."""
     shape = grid.shape[1:]
     match node:
         case Load():
-            return _loaded(node, values, address(node.offset, node.strides), inputs[node.input])
+            index = np.where(valid, address(node.offset, node.strides), 0)
+            return _loaded(node, values, index, inputs[node.input])
         case Index(axis, dtype):
             return grid[axis].astype(dtype.numpy)
         case Literal(value, dtype):
@@ -62,7 +108,7 @@ def _value(
             return np.full(shape, scalars[number], _held(dtype))
         case Apply():
             return _applied(node, [values[operand] for operand in node.operands])
-    return _reduced(node, values[node.operand], columns)
+    return _reduced(node, values[node.operand], columns, valid)
 
 
 def _loaded(node: Load, values: list[Any], index: Any, given: Any) -> Any:
@@ -82,13 +128,19 @@ def _held(dtype: DType) -> Any:
     return np.float32 if dtype.is_float and dtype.itemsize < 4 else dtype.numpy
 
 
-def _reduced(node: Reduce, value: Any, columns: tuple[int, ...]) -> Any:
+def _reduced(node: Reduce, value: Any, columns: tuple[int, ...], valid: Any) -> Any:
     function = {
         "sum": np.add,
         "product": np.multiply,
         "max": np.logical_or if node.dtype.is_bool else np.maximum,
         "min": np.logical_and if node.dtype.is_bool else np.minimum,
     }[node.kind]
+    if not valid.all():
+        neutral = {"sum": 0, "product": 1, "max": -np.inf, "min": np.inf}[node.kind]
+        if value.dtype.kind != "f" and node.kind in {"max", "min"}:
+            limits = np.iinfo(value.dtype)
+            neutral = limits.min if node.kind == "max" else limits.max
+        value = np.where(valid, value, np.array(neutral, value.dtype))
     result = function.reduce(value, axis=columns, keepdims=True, dtype=value.dtype)
     return np.broadcast_to(result, value.shape)
 

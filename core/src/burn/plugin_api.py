@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from burn.kernels.functions import *
     from burn.kernels.groups import *
     from burn.kernels.layout import *
+    from burn.kernels.parts import *
     from burn.kernels.serial import *
     from burn.kernels.writer import *
     from burn.locks import *
@@ -64,6 +65,7 @@ _MODULES: Final = (
     "burn.kernels.groups",
     "burn.kernels.chunks",
     "burn.kernels.serial",
+    "burn.kernels.parts",
 )
 """Where the names stand, those first that take the least time to import."""
 

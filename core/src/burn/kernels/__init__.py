@@ -6,6 +6,7 @@ from burn.kernels.kernel import (
     Apply,
     Index,
     Kernel,
+    Length,
     Literal,
     Load,
     Node,
@@ -14,4 +15,15 @@ from burn.kernels.kernel import (
     Store,
 )
 
-__all__ = ["Apply", "Index", "Kernel", "Literal", "Load", "Node", "Reduce", "Scalar", "Store"]
+__all__ = [
+    "Apply",
+    "Index",
+    "Kernel",
+    "Length",
+    "Literal",
+    "Load",
+    "Node",
+    "Reduce",
+    "Scalar",
+    "Store",
+]

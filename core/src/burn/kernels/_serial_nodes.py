@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from burn.kernels.kernel import Apply, Index, Kernel, Load, Node, Reduce, Store
+from burn.kernels.schedule import operands_of
+from burn.kernels.writer import Writer
 
 __all__ = [
     "COSTS",
@@ -17,7 +19,6 @@ __all__ = [
     "cost_of",
     "dependencies",
     "kept_nodes",
-    "operands_of",
     "phases_of",
 ]
 
@@ -39,33 +40,32 @@ _LIBRARY: Final = frozenset(
 
 
 class Chunk(NamedTuple):
-    """Indices along the axis of the vectors that one vector has."""
+    """Indices along the axis of the vectors that one vector has.
+
+    Attributes
+    ----------
+    offset : int
+        The first one, from a start on.
+    lanes : int
+        Number of lanes.
+    active : Value or None
+        Number of the lanes that are used, as an index; None for all.
+    """
 
     offset: int
     lanes: int
-    active: int | None
+    active: Any | None
 
 
-def chunks_of(length: int, lanes: int) -> list[Chunk]:
+def chunks_of(writer: Writer, length: int, lanes: int) -> list[Chunk]:
     """Vectors for a number of elements; the last one has as few lanes as a power of two has."""
     chunks = [Chunk(start, lanes, None) for start in range(0, length - lanes + 1, lanes)]
     rest = length % lanes
     if rest:
         width = 1 << (rest - 1).bit_length()
-        chunks.append(Chunk(length - rest, width, None if width == rest else rest))
+        active = None if width == rest else writer.integer(rest)
+        chunks.append(Chunk(length - rest, width, active))
     return chunks
-
-
-def operands_of(node: Node) -> list[int]:
-    match node:
-        case Load():
-            guards = [] if node.guard is None else [node.guard]
-            return [gather for gather, _ in node.gathers] + guards
-        case Apply():
-            return list(node.operands)
-        case Reduce():
-            return [node.operand]
-    return []
 
 
 def dependencies(kernel: Kernel) -> list[tuple[int, ...]]:
@@ -114,11 +114,11 @@ def closure(
     found: set[int] = set()
     rest = list(targets)
     while rest:
-        one = rest.pop()
-        if one not in found:
-            found.add(one)
-            node = kernel.body[one]
-            if one not in stop and (through_reduces or not isinstance(node, Reduce)):
+        number = rest.pop()
+        if number not in found:
+            found.add(number)
+            node = kernel.body[number]
+            if number not in stop and (through_reduces or not isinstance(node, Reduce)):
                 rest += operands_of(node)
     return sorted(found)
 

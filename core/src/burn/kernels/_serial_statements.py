@@ -19,8 +19,9 @@ from burn.kernels._serial_nodes import (
     kept_nodes,
 )
 from burn.kernels._serial_values import Point, Values
-from burn.kernels.kernel import Store
-from burn.kernels.writer import Value
+from burn.kernels.kernel import Length, Store, bounds, known
+from burn.kernels.schedule import columns_of
+from burn.kernels.writer import Value, Writer
 
 if TYPE_CHECKING:
     from burn.kernels.serial import Serial, VectorWriter
@@ -29,6 +30,9 @@ __all__ = ["Statements"]
 
 _RESIDENT: Final = 8
 """Vectors of columns that stay in registers from one reduction to the next."""
+
+_MASKED: Final = 4
+"""The same where the number of columns is known in a row alone, and each vector may be empty."""
 
 _MAX_CODE: Final = 200.0
 """What the statements of a row cost that stays in registers: they are written for each vector."""
@@ -64,20 +68,18 @@ class Statements(Values):
         }
         needed = closure(kernel, [store.node for store in kernel.stores], through_reduces=True)
         self._row_level = [number for number in needed if levels[number]]
-        length = kernel.column_count
+        length = bounds(kernel.space[kernel.rows :])[1]
         columns = [node for node in needed if not levels[node]]
-        size = sum(cost_of(self._body[node], 1.0, 1.0) for node in columns)
-        vectors = -(-length // schedule.lanes)
+        size = sum([cost_of(self._body[node], 1.0, 1.0) for node in columns])
+        vectors = math.inf if math.isinf(length) else -(-length // schedule.lanes)
+        by_column = not schedule.by_row and schedule.vector != NO_AXIS
         self._is_resident = (
-            not schedule.by_row
-            and schedule.vector != NO_AXIS
+            by_column
             and len(self._columns) == 1
-            and vectors <= _RESIDENT
+            and vectors <= (_MASKED if self._is_open(self._columns[0]) else _RESIDENT)
             and vectors * size <= _MAX_CODE
         )
-        by_column = not schedule.by_row and schedule.vector != NO_AXIS
-        keeps = by_column and not self._is_resident and length <= _MAX_KEPT
-        if keeps:
+        if by_column and not self._is_resident and length <= _MAX_KEPT:
             self._kept = self._chosen()
 
     # --- items ---
@@ -85,30 +87,17 @@ class Statements(Values):
     def write(self) -> None:
         """Loops over the items."""
         schedule, writer = self._schedule, self._writer
-        if not schedule.by_row:
-            with self._loop(writer.start, writer.stop) as item:
+        with self._loop(writer.start, writer.stop) as item:
+            if not schedule.by_row:
                 self._rows(self._tiles(item))
-            return
-        full, rest = divmod(self._kernel.space[schedule.vector], schedule.step)
-        zero, main = writer.integer(0), chunks_of(schedule.step, schedule.lanes)
-        last, rest_chunks = writer.integer(full * schedule.step), chunks_of(rest, schedule.lanes)
-        if not schedule.splits_vector:
-            with self._loop(writer.start, writer.stop) as item:
-                tiles = self._tiles(item)
-                if full:
-                    with self._loop(zero, writer.integer(full * schedule.step), schedule.step) as i:
-                        self._part(tiles, i, main)
-                if rest:
-                    self._part(tiles, last, rest_chunks)
-            return
-        if full:
-            stop = writer.minimum(writer.stop, writer.integer(full))
-            with self._loop(writer.start, stop) as i, self._all_tiles() as tiles:
-                self._part(tiles, writer.multiply(i, writer.integer(schedule.step)), main)
-        if rest:
-            is_last = writer.less(writer.integer(full), writer.stop)
-            with writer.when(is_last), self._all_tiles() as tiles:
-                self._part(tiles, last, rest_chunks)
+            elif schedule.block is None:
+                length = writer.integer(self._kernel.space[schedule.vector])
+                self._parts(self._tiles(item), writer.integer(0), length)
+            else:
+                parts, block = schedule.parts(writer), writer.integer(schedule.block)
+                tiles = self._tiles(writer.divide(item, parts))
+                start = writer.multiply(writer.remainder(item, parts), block)
+                self._parts(tiles, start, writer.add(start, block))
 
     @contextlib.contextmanager
     def _loop(self, start: Value, stop: Value, step: int = 1) -> Iterator[Value]:
@@ -116,36 +105,69 @@ class Statements(Values):
         with self._writer.loop(start, stop, step) as index, self._scope():
             yield index
 
-    @contextlib.contextmanager
-    def _all_tiles(self) -> Iterator[list[Point]]:
-        """All rows but for the axis of the vectors."""
-        count = math.prod(count for _, count in self._schedule.outer)
-        if count == 1:
-            yield self._tiles(self._writer.integer(0))
-            return
-        with self._loop(self._writer.integer(0), self._writer.integer(count)) as item:
-            yield self._tiles(item)
-
     def _tiles(self, item: Value) -> list[Point]:
         """The rows of an item, but for the axis of the vectors."""
         schedule, writer = self._schedule, self._writer
         points, rest = [Point({}, {}, None)], item
-        for position in reversed(range(len(schedule.outer))):
-            axis, count = schedule.outer[position]
-            index = writer.remainder(rest, count) if position else rest
-            rest = writer.divide(rest, count) if position else rest
+        counts = schedule.counts(writer)
+        for number in reversed(range(len(counts))):
+            axis, count = schedule.others[number], counts[number]
+            index = writer.remainder(rest, count) if number else rest
+            rest = writer.divide(rest, count) if number else rest
             if axis != schedule.tile_axis or schedule.tile == 1:
                 points = [point.at(axis, index) for point in points]
                 continue
-            last = self._kernel.space[axis] - schedule.tile  # the last tiles may overlap
+            # The last tiles may overlap.
+            length = writer.integer(self._kernel.space[axis])
+            last = writer.add(length, writer.integer(-schedule.tile))
             start = writer.multiply(index, writer.integer(schedule.tile))
-            first = writer.minimum(start, writer.integer(last))
+            first = writer.minimum(start, last)
             points = [
                 point.at(axis, writer.add(first, writer.integer(key)), key)
                 for point in points
                 for key in range(schedule.tile)
             ]
         return points
+
+    def _parts(self, tiles: list[Point], start: Value, stop: Value) -> None:
+        """Rows from an index on along the axis of the vectors, to another one or the last."""
+        schedule, writer = self._schedule, self._writer
+        length = self._kernel.space[schedule.vector]
+        main = chunks_of(writer, schedule.step, schedule.lanes)
+        count = writer.integer(length)
+        full = self._whole(count, schedule.step)
+        end = writer.minimum(stop, full)
+        if bounds([length])[1] >= schedule.step:
+            with self._loop(start, end, schedule.step) as index:
+                self._part(tiles, index, main)
+        if isinstance(length, Length):
+            with self._loop(end, writer.minimum(stop, count), schedule.lanes) as index:
+                self._part(tiles, index, [self._masked(index, count)])
+        elif rest := chunks_of(writer, length % schedule.step, schedule.lanes):
+            with writer.when(writer.less(full, stop)), self._scope():
+                self._part(tiles, full, rest)
+
+    def _whole(self, length: Value, step: int) -> Value:
+        """The part of a length that consists of whole steps."""
+        writer, number = self._writer, self._writer.integer(step)
+        return writer.multiply(writer.divide(length, number), number)
+
+    def _columns_along(self, axis: int, row: Point) -> Value:
+        """The length of an axis of columns in a row."""
+        if self._kernel.ragged is not None:
+            return columns_of(self._writer, self._kernel, row.indices)
+        return self._writer.integer(self._kernel.space[axis])
+
+    def _is_open(self, axis: int) -> bool:
+        """Whether the length of an axis of columns is known in a row alone."""
+        return isinstance(self._kernel.space[axis], Length) or self._kernel.ragged is not None
+
+    def _masked(self, start: Value, length: Value, offset: int = 0) -> Chunk:
+        """A vector of which the last lanes may be behind the end."""
+        writer = self._writer
+        index = writer.add(start, writer.integer(offset))
+        active = writer.add(length, writer.multiply(index, writer.integer(-1)))
+        return Chunk(offset, self._schedule.lanes, active)
 
     def _part(self, tiles: list[Point], start: Value, chunks: list[Chunk]) -> None:
         """Rows along the axis of the vectors."""
@@ -219,14 +241,13 @@ class Statements(Values):
     ) -> None:
         """A pass in which each iteration has several vectors of columns."""
         writer, lanes, axis = self._writer, self._schedule.lanes, self._schedule.vector
-        cost = sum(cost_of(self._body[number], 1.0, 1.0) for number in order)
+        cost = sum([cost_of(self._body[node], 1.0, 1.0) for node in order])
         unrolled = UNROLLED if reduces and len(points) == 1 and cost < _EXPENSIVE else 1
         step = unrolled * lanes
-        stop = self._kernel.space[axis] // step * step
         variables = {
-            (reduce, number, u): self._variable(reduce, lanes)
-            for reduce in reduces
-            for number in range(len(points))
+            (number, row, u): self._variable(number, lanes)
+            for number in reduces
+            for row in range(len(points))
             for u in range(unrolled)
         }
 
@@ -240,16 +261,20 @@ class Statements(Values):
                     self._store(store, point)
 
         self._make_arrays(points)
+        extents = self._kernel.space[axis : axis + 1]
         with self._loops(points, [column for column in self._columns if column != axis]) as rows:
-            if stop:
-                with self._loop(writer.integer(0), writer.integer(stop), step) as i:
-                    part(rows, i, chunks_of(step, lanes))
-            rest = chunks_of(self._kernel.space[axis] - stop, lanes)
-            with self._scope():
-                widened = [
-                    Chunk(chunk.offset, lanes, chunk.active or chunk.lanes) for chunk in rest
-                ]
-                part(rows, writer.integer(stop), widened)
+            count = self._columns_along(axis, rows[0])
+            stop = self._whole(count, step)
+            if bounds(extents)[1] >= step:
+                with self._loop(writer.integer(0), stop, step) as i:
+                    part(rows, i, chunks_of(writer, step, lanes))
+            if self._is_open(axis):
+                with self._loop(stop, count, lanes) as i:
+                    part(rows, i, [self._masked(i, count)])
+            else:
+                rest = chunks_of(writer, known(extents)[0] % step, lanes)
+                with self._scope():
+                    part(rows, stop, [_widened(writer, chunk, lanes) for chunk in rest])
         for reduce, (number, point) in itertools.product(reduces, enumerate(points)):
             values = [writer.get(variables[reduce, number, u]) for u in range(unrolled)]
             total = writer.total(*self._combined(reduce, values))
@@ -257,11 +282,12 @@ class Statements(Values):
 
     def _make_arrays(self, points: list[Point]) -> None:
         """Memory for what the pass is the first to compute, and later ones read."""
-        for name, phase in self._kept.items():
+        most = bounds(self._kernel.space[self._kernel.rows :])[1]
+        for number, phase in self._kept.items():
             if phase == self._phase:
                 for point in points:
-                    array = self._writer.array(self._kernel.column_count, self._body[name].dtype)
-                    self._arrays[self._key(name, point)] = array
+                    array = self._writer.array(int(most), self._body[number].dtype)
+                    self._arrays[self._key(number, point)] = array
 
     def _resident_pass(
         self, row: Point, order: list[int], reduces: list[int], stores: list[Store]
@@ -269,8 +295,14 @@ class Statements(Values):
         """A pass over a row that stays in registers."""
         writer, axis = self._writer, self._columns[0]
         parts: dict[int, dict[int, list[Value]]] = {reduce: {} for reduce in reduces}
-        for u, chunk in enumerate(chunks_of(self._kernel.space[axis], self._schedule.lanes)):
-            index = self._lanes_of(writer.integer(0), chunk)
+        zero, length, lanes = writer.integer(0), self._kernel.space[axis], self._schedule.lanes
+        if self._is_open(axis):
+            count, most = self._columns_along(axis, row), int(bounds([length])[1])
+            chunks = [self._masked(zero, count, offset) for offset in range(0, most, lanes)]
+        else:
+            chunks = chunks_of(writer, known((length,))[0], lanes)
+        for u, chunk in enumerate(chunks):
+            index = self._lanes_of(zero, chunk)
             point = row.at(axis, index, u, chunk.active)
             self._evaluate(order, point)
             for reduce in reduces:
@@ -291,7 +323,7 @@ class Statements(Values):
         """Loops over axes."""
         with contextlib.ExitStack() as loops:
             for axis in axes:
-                stop = self._writer.integer(self._kernel.space[axis])
+                stop = self._columns_along(axis, points[0])
                 index = loops.enter_context(self._loop(self._writer.integer(0), stop))
                 points = [point.at(axis, index) for point in points]
             yield points
@@ -333,3 +365,9 @@ class Statements(Values):
             for phase, (reduces, stores) in self._passes.items()
         }
         return kept_nodes(self._kernel, passes)
+
+
+def _widened(writer: Writer, chunk: Chunk, lanes: int) -> Chunk:
+    """A vector with all lanes, of which as many are used."""
+    active = writer.integer(chunk.lanes) if chunk.active is None else chunk.active
+    return Chunk(chunk.offset, lanes, active)

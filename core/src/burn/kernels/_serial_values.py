@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from burn.dtype import DType, bool_, float32
 from burn.kernels.kernel import Apply, Index, Literal, Load, Reduce, Scalar, Store
+from burn.kernels.schedule import position
 from burn.kernels.writer import Value
 
 if TYPE_CHECKING:
@@ -24,11 +25,11 @@ class Point(NamedTuple):
 
     indices: dict[int, Value]
     keys: dict[int, int]
-    active: int | None
+    active: Value | None
 
-    def at(self, axis: int, index: Value, key: int = 0, active: int | None = None) -> Point:
+    def at(self, axis: int, index: Value, key: int = 0, active: Value | None = None) -> Point:
         indices, keys = {**self.indices, axis: index}, {**self.keys, axis: key}
-        return Point(indices, keys, active or self.active)
+        return Point(indices, keys, self.active if active is None else active)
 
 
 class Values:
@@ -88,12 +89,12 @@ class Values:
         return {axis: key for axis, key in point.keys.items() if axis < self._kernel.rows}
 
     def _column_index(self, point: Point) -> Value:
-        strides = [0] * len(self._kernel.space)
-        stride = 1
-        for axis in reversed(self._columns):
-            strides[axis] = stride
-            stride *= self._kernel.space[axis]
-        return self._index(0, strides, point)
+        """The index among all columns."""
+        writer, index = self._writer, self._writer.integer(0)
+        for axis in self._columns:
+            length = writer.integer(self._kernel.space[axis])
+            index = writer.add(writer.multiply(index, length), point.indices[axis])
+        return index
 
     def _computed(self, number: int, point: Point) -> Value:
         writer, node = self._writer, self._body[number]
@@ -102,7 +103,7 @@ class Values:
             return writer.element(array, self._column_index(point))
         match node:
             case Load():
-                index = self._index(node.offset, node.strides, point)
+                index = self._index(node, point)
                 for gathered, stride in node.gathers:
                     value = self._value(gathered, point)
                     part = writer.index_of(value, self._body[gathered].dtype)
@@ -151,19 +152,11 @@ class Values:
         inverse = apply("divide", literal(0), apply("multiply", divisor, scale))
         return apply("multiply", apply("multiply", x, scale), inverse)
 
-    def _index(self, offset: int, strides: Sequence[int], point: Point) -> Value:
-        writer = self._writer
-        index = writer.integer(offset)
-        for axis, stride in enumerate(strides):
-            if stride:
-                part = writer.multiply(point.indices[axis], writer.integer(stride))
-                index = writer.add(index, part)
-        return index
+    def _index(self, access: Load | Store, point: Point) -> Value:
+        return position(self._writer, access.offset, access.strides, point.indices)
 
     def _store(self, store: Store, point: Point) -> None:
         self._writer.restrict(point.active)
         dtype = self._kernel.outputs[store.output][0]
-        index = self._index(store.offset, store.strides, point)
+        index = self._index(store, point)
         self._writer.store(store.output, index, self._value(store.node, point), dtype)
-
-    # --- sets of nodes ---

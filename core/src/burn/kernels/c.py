@@ -18,7 +18,8 @@ from burn.kernels.c_functions import (
     TEXTS,
 )
 from burn.kernels.functions import FUNCTIONS
-from burn.kernels.kernel import Kernel
+from burn.kernels.indices import IndexTexts, is_constant
+from burn.kernels.kernel import Kernel, Length
 from burn.kernels.writer import LoopKind
 
 __all__ = ["CWriter"]
@@ -45,7 +46,7 @@ class Array(NamedTuple):
 _NO_KERNEL: Final = Kernel((), 0, (), (), (), (), ())
 
 
-class CWriter:
+class CWriter(IndexTexts):
     """A writer (`burn.kernels.writer.Writer`) of C, whose values are names of constants.
 
     Equal expressions of one block are one constant. What a schedule for work groups needs beside a
@@ -104,6 +105,9 @@ class CWriter:
     aligned: ClassVar[str] = "__attribute__((aligned({0})))"
     fused: ClassVar[str] = ""
     unrolled: ClassVar[str] = "#pragma unroll"
+    quotient_text = "{0} / {1}"
+    remainder_text = "{0} % {1}"
+    minimum_text = "{0} < {1} ? {0} : {1}"
     group: ClassVar[str]
     lane: ClassVar[str]
     shared: ClassVar[str]
@@ -271,9 +275,9 @@ class CWriter:
 
     # Indices
 
-    def integer(self, value: int) -> str:
-        """A constant index."""
-        return str(value)
+    def length(self, length: Length) -> str:
+        """An argument of the kernel."""
+        return self.scalar(length.number, self.index_dtype)
 
     def index_of(self, value: str, dtype: DType) -> str:
         """A value as an index."""
@@ -284,46 +288,25 @@ class CWriter:
         """An index as a value."""
         return self.constant(f"({self.type_of(dtype)}){index}", dtype)
 
-    def add(self, a: str, b: str) -> str:
-        """The sum of two indices."""
-        if "0" in {a, b}:
-            return b if a == "0" else a
-        return str(int(a) + int(b)) if _is_number(a, b) else self._index(f"{a} + {b}")
-
-    def multiply(self, a: str, b: str) -> str:
-        """The product of two indices."""
-        if "1" in {a, b}:
-            return b if a == "1" else a
-        if "0" in {a, b} or _is_number(a, b):
-            return str(int(a) * int(b)) if _is_number(a, b) else "0"
-        return self._index(f"{a} * {b}")
-
-    def divide(self, a: str, b: int) -> str:
-        """The quotient of an index by a constant."""
-        if b == 1 or _is_number(a):
-            return a if b == 1 else str(int(a) // b)
-        return self._index(f"{self._unsigned(a)} / {b}u")
-
-    def remainder(self, a: str, b: int) -> str:
-        """The remainder of an index by a constant."""
-        if b == 1 or _is_number(a):
-            return "0" if b == 1 else str(int(a) % b)
-        return self._index(f"{self._unsigned(a)} % {b}u")
-
-    def minimum(self, a: str, b: str) -> str:
-        """The smaller one of two indices."""
-        return (
-            str(min(int(a), int(b))) if _is_number(a, b) else self._index(f"{a} < {b} ? {a} : {b}")
-        )
-
     def less(self, a: str, b: str) -> str:
         """A comparison of two indices."""
         return f"{a} < {b}"
 
-    def _unsigned(self, index: str) -> str:
-        return f"({self.types[f'u{self.index_dtype}']}){index}"
+    def divide(self, a: str, b: str) -> str:
+        """The quotient of two indices, which no language computes faster with signs."""
+        return super().divide(*self._unsigned(a, b))
 
-    def _index(self, text: str) -> str:
+    def remainder(self, a: str, b: str) -> str:
+        """The remainder of two indices."""
+        return super().remainder(*self._unsigned(a, b))
+
+    def _unsigned(self, *indices: str) -> Iterator[str]:
+        kind = self.types[f"u{self.index_dtype}"]
+        for index in indices:
+            yield index if is_constant(index) else f"({kind}){index}"
+
+    def index(self, text: str) -> str:
+        """A constant of the type of indices."""
         return self.constant(text, self.index_dtype)
 
     # Memory
@@ -411,11 +394,11 @@ class CWriter:
 
     def group_index(self) -> str:
         """The number of the group."""
-        return self._index(self.group)
+        return self.index(self.group)
 
     def lane_index(self) -> str:
         """The number of the lane in its group."""
-        return self._index(self.lane)
+        return self.index(self.lane)
 
     def shared_array(self, count: int, dtype: DType) -> Array:
         """An array that the lanes of a group share."""
@@ -489,8 +472,3 @@ class CWriter:
         """Parameters ``s0``, ``s1``, ... for the numbers that a launch is given."""
         kinds = {int: self.types["int64"], float: "double"}
         return [f"{kinds[kind]} s{number}" for number, kind in enumerate(self.kernel.scalars)]
-
-
-def _is_number(*indices: str) -> bool:
-    """Whether indices are constants."""
-    return all(index.lstrip("-").isdigit() for index in indices)

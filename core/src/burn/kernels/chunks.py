@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from burn.kernels.groups import Geometry, GroupWriter
-from burn.kernels.kernel import Kernel, Reduce
-from burn.kernels.schedule import Loop, Schedule, columns_are_neighbours, kept_of, loops_of
+from burn.kernels.indices import Arithmetic, Formula, quotient_up
+from burn.kernels.kernel import Kernel, Reduce, bounds
+from burn.kernels.schedule import (
+    Loop,
+    Schedule,
+    columns_are_neighbours,
+    kept_of,
+    loops_of,
+    product,
+)
 from burn.kernels.writer import Value
 
 __all__ = ["write_chunks"]
@@ -50,30 +57,41 @@ def write_chunks(writer: GroupWriter, kernel: Kernel) -> Geometry:
     """
     if not any(isinstance(node, Reduce) for node in kernel.body):
         schedule: _Chunks = _Items(writer, kernel)
-    elif columns_are_neighbours(kernel) or not kernel.rows:
+    elif columns_are_neighbours(kernel) or kernel.rows <= (kernel.ragged is not None):
         schedule = _Rows(writer, kernel)
     else:
         schedule = _RowsTogether(writer, kernel)
-    return Geometry(schedule.write(), 1)
+    return Geometry(Formula(schedule.write()), 1)
 
 
 class _Chunks(Schedule[GroupWriter]):
     """A kernel, whose items are chunks."""
 
-    def write(self) -> int:
-        """Write the kernel, and return the number of items."""
+    def write(self) -> str:
+        """Write the kernel, and return the number of items, by `Arithmetic`."""
         raise NotImplementedError
 
     @contextlib.contextmanager
-    def rows(self, count: int, size: int) -> Iterator[Value]:
-        """Loop over the rows of an item, of which each has so many elements."""
-        writer = self.writer
-        together = max(1, _CHUNK // max(size, 1))
-        self.items = -(-count // together)
-        first = writer.multiply(writer.group_index(), writer.integer(together))
-        end = writer.minimum(writer.add(first, writer.integer(together)), writer.integer(count))
+    def rows(self, count: Callable[[Any], Value], size: Callable[[Any], Value]) -> Iterator[Value]:
+        """Loop over the rows of an item.
+
+        Their number, and that of the elements of each, are computed by a writer, and by
+        `Arithmetic`.
+        """
+        writer, numbers = self.writer, Arithmetic()
+        together = self.together(numbers, size)
+        rest = numbers.add(together, "-1")
+        self.items = numbers.divide(numbers.add(count(numbers), rest), together)
+        together = self.together(writer, size)
+        first = writer.multiply(writer.group_index(), together)
+        end = writer.minimum(writer.add(first, together), count(writer))
         with writer.loop(first, end) as row, self.nested():
             yield row
+
+    def together(self, writer: Any, size: Callable[[Any], Value]) -> Value:
+        """Rows of an item."""
+        chunk = writer.integer(_CHUNK)
+        return writer.divide(chunk, writer.minimum(_positive(writer, size(writer)), chunk))
 
     @contextlib.contextmanager
     def each(self, start: Value, stop: Value) -> Iterator[Value]:
@@ -85,18 +103,17 @@ class _Chunks(Schedule[GroupWriter]):
 class _Items(_Chunks):
     """A kernel without reductions: an item computes a part of a line, or some lines."""
 
-    def write(self) -> int:
+    def write(self) -> str:
         """Write the kernel."""
         kernel, writer = self.kernel, self.writer
-        last = len(kernel.space) - 1
-        length = kernel.space[last] if kernel.space else 1
-        lines, parts = math.prod(kernel.space[:last]) if kernel.space else 1, -(-length // _CHUNK)
-        fixed = dataclasses.replace(kernel, rows=max(last, 0)).is_row_level
-        with self.rows(lines * parts, -(-length // max(parts, 1))) as part:
-            start = writer.multiply(writer.remainder(part, max(parts, 1)), writer.integer(_CHUNK))
-            end = writer.minimum(writer.add(start, writer.integer(_CHUNK)), writer.integer(length))
-            line = writer.divide(part, max(parts, 1))
-            indices = self.spread(line, range(max(last, 0)))
+        last = max(len(kernel.space) - 1, 0)
+        fixed = dataclasses.replace(kernel, rows=last).is_row_level
+        chunk = writer.integer(_CHUNK)
+        with self.rows(self.parts_of_all, self.length) as part:
+            parts = _positive(writer, self.parts(writer))
+            start = writer.multiply(writer.remainder(part, parts), chunk)
+            end = writer.minimum(writer.add(start, chunk), self.length(writer))
+            indices = self.spread(writer.divide(part, parts), range(last))
             wanted = self.needed([store.node for store in kernel.stores])
             self.compute([number for number in wanted if fixed[number]], indices)
             with self.each(start, end) as index:
@@ -107,22 +124,37 @@ class _Items(_Chunks):
                     self.store(store, indices)
         return self.items
 
+    def length(self, writer: Any) -> Value:
+        """The length of a line."""
+        return product(writer, self.kernel.space[-1:])
+
+    def parts(self, writer: Any) -> Value:
+        """Parts of a line."""
+        return quotient_up(writer, self.length(writer), _CHUNK)
+
+    def parts_of_all(self, writer: Any) -> Value:
+        """Parts of all lines."""
+        return writer.multiply(product(writer, self.kernel.space[:-1]), self.parts(writer))
+
 
 class _Rows(_Chunks):
     """A kernel with reductions along neighbours: an item computes some rows."""
 
-    def write(self) -> int:
+    def write(self) -> str:
         """Write the kernel."""
-        kernel, writer = self.kernel, self.writer
+        kernel = self.kernel
         loops = loops_of(kernel)
         kept, first = kept_of(kernel, loops)
-        if kernel.column_count * len(kept) > _KEPT_VALUES:
+        rows, columns = kernel.space[: kernel.rows], kernel.space[kernel.rows :]
+        self.least, most = bounds(columns)
+        self.is_open = most > self.least
+        if kept and most * len(kept) > _KEPT_VALUES:
             kept = []
-        with self.rows(kernel.row_count, kernel.column_count) as row:
+        with self.rows(lambda w: product(w, rows), lambda w: product(w, columns)) as row:
             self.row = self.spread(row, range(kernel.rows))
+            self.count = self.columns_of(self.row)
             arrays = {
-                number: writer.array(kernel.column_count, kernel.body[number].dtype)
-                for number in kept
+                number: self.writer.array(int(most), kernel.body[number].dtype) for number in kept
             }
             for count, loop in enumerate(loops):
                 self.ready = {number: arrays[number] for number in kept if first[number] < count}
@@ -141,30 +173,28 @@ class _Rows(_Chunks):
             self.values.update(dict.fromkeys(self.ready))
             needed = self.needed(loop.wanted)
         self.compute([number for number in needed if kernel.is_row_level[number]], self.row)
-        count = kernel.column_count
-        zero, end = writer.integer(0), writer.integer(count)
+        zero = writer.integer(0)
         if not loop.reductions:
-            with self.each(zero, end) as column:
+            with self.each(zero, self.count) as column:
                 indices = self.column(loop, column)
                 for store in kernel.stores:
                     if not kernel.is_of_rows(store):
                         self.store(store, indices)
             return
-        width = min(_WIDTH, 1 << max(count.bit_length() - 1, 0))
-        sums = [writer.array(width, kernel.body[reduction].dtype) for reduction in loop.reductions]
-        with self.each(zero, writer.integer(width)) as lane:
+        lanes = min(_WIDTH, 1 << max(self.least.bit_length() - 1, 2 * self.is_open))
+        width = writer.integer(lanes)
+        sums = [writer.array(lanes, kernel.body[number].dtype) for number in loop.reductions]
+        with self.each(zero, width) as lane:
             for number, array in zip(loop.reductions, sums, strict=True):
                 writer.set_element(array, lane, self.neutral(number))
-        whole = writer.integer(count - count % width)
-        with (
-            writer.loop(zero, whole, width) as start,
-            self.each(zero, writer.integer(width)) as lane,
-        ):
+        rest = writer.remainder(self.count, width)
+        whole = writer.add(self.count, writer.multiply(rest, writer.integer(-1)))
+        with writer.loop(zero, whole, lanes) as start, self.each(zero, width) as lane:
             self.add(loop, sums, lane, writer.add(start, lane))
-        with self.each(zero, writer.integer(count % width)) as lane:
+        with self.each(zero, rest) as lane:
             self.add(loop, sums, lane, writer.add(whole, lane))
         for number, array in zip(loop.reductions, sums, strict=True):
-            parts = [writer.element(array, writer.integer(lane)) for lane in range(width)]
+            parts = [writer.element(array, writer.integer(lane)) for lane in range(lanes)]
             while len(parts) > 1:
                 half = len(parts) // 2
                 pairs = zip(parts[:half], parts[half:], strict=True)
@@ -174,12 +204,12 @@ class _Rows(_Chunks):
     def column(self, loop: Loop, column: Value) -> dict[int, Value]:
         """Compute what a loop wants in a column; the indices there."""
         kernel, writer = self.kernel, self.writer
-        for name, array in self.ready.items():
-            self.values[name] = writer.element(array, column)
+        for number, array in self.ready.items():
+            self.values[number] = writer.element(array, column)
         indices = {**self.row, **self.spread(column, range(kernel.rows, len(kernel.space)))}
         self.compute(loop.wanted, indices)
-        for name, array in self.made.items():
-            writer.set_element(array, column, self.values[name])
+        for number, array in self.made.items():
+            writer.set_element(array, column, self.values[number])
         return indices
 
     def add(self, loop: Loop, sums: list[Any], lane: Value, column: Value) -> None:
@@ -193,28 +223,28 @@ class _Rows(_Chunks):
 class _RowsTogether(_Chunks):
     """A kernel with reductions whose rows are neighbours: an item computes a chunk of them."""
 
-    def write(self) -> int:
+    def write(self) -> str:
         """Write the kernel."""
         kernel, writer = self.kernel, self.writer
         last = kernel.rows - 1
-        length = kernel.space[last]
-        lines, parts = math.prod(kernel.space[:last]), -(-length // _ROWS)
+        length = writer.integer(kernel.space[last])
+        parts = _positive(writer, self.parts(writer))
         item = writer.group_index()
-        self.start = writer.multiply(writer.remainder(item, max(parts, 1)), writer.integer(_ROWS))
-        end = writer.minimum(writer.add(self.start, writer.integer(_ROWS)), writer.integer(length))
+        together, zero = writer.integer(_ROWS), writer.integer(0)
+        self.start = writer.multiply(writer.remainder(item, parts), together)
+        end = writer.minimum(writer.add(self.start, together), length)
         self.count = writer.add(end, writer.multiply(self.start, writer.integer(-1)))
-        self.line = self.spread(writer.divide(item, max(parts, 1)), range(last))
+        self.line = self.spread(writer.divide(item, parts), range(last))
         self.sums: dict[int, Any] = {}
-        zero = writer.integer(0)
+        columns_in_all = self.columns_of(self.line)
         for loop in loops_of(kernel):
             made = {
-                reduction: writer.array(_ROWS, kernel.body[reduction].dtype)
-                for reduction in loop.reductions
+                number: writer.array(_ROWS, kernel.body[number].dtype) for number in loop.reductions
             }
-            with self.each(zero, writer.integer(_ROWS)) as lane:
+            with self.each(zero, together) as lane:
                 for number, array in made.items():
                     writer.set_element(array, lane, self.neutral(number))
-            with writer.loop(zero, writer.integer(kernel.column_count)) as column, self.nested():
+            with writer.loop(zero, columns_in_all) as column, self.nested():
                 columns = self.spread(column, range(kernel.rows, len(kernel.space)))
                 with self.each(zero, self.count) as lane:
                     indices = {**self.at(lane), **columns}
@@ -233,10 +263,23 @@ class _RowsTogether(_Chunks):
             self.compute([store.node for store in stores], indices)
             for store in stores:
                 self.store(store, indices)
-        return lines * parts
+        numbers = Arithmetic()
+        return numbers.multiply(product(numbers, kernel.space[:last]), self.parts(numbers))
+
+    def parts(self, writer: Any) -> Value:
+        """Chunks along the last axis of the rows."""
+        return quotient_up(writer, writer.integer(self.kernel.space[self.kernel.rows - 1]), _ROWS)
 
     def at(self, lane: Value) -> dict[int, Value]:
         """The indices of a row of the chunk, whose reductions so far become known."""
         for number, array in self.sums.items():
             self.values[number] = self.writer.element(array, lane)
         return {**self.line, self.kernel.rows - 1: self.writer.add(self.start, lane)}
+
+
+def _positive(writer: Any, index: Value) -> Value:
+    """An index that is not negative, but at least 1."""
+    is_positive = writer.minimum(index, writer.integer(1))
+    return writer.add(
+        index, writer.add(writer.integer(1), writer.multiply(is_positive, writer.integer(-1)))
+    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from burn.kernels.kernel import Kernel
+from burn.kernels.indices import Formula
+from burn.kernels.kernel import Extent, Kernel, Length
 
-__all__ = ["Code", "Kernel"]
+__all__ = ["Code", "Extent", "Formula", "Kernel", "Length"]
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,14 @@ class Code:
         The source.
     entry : str
         Name of the function in it.
-    groups, lanes : int
-        Work groups of a launch, and lanes of each, for a device that has them.
+    groups : Formula
+        Work groups of a launch with some scalars, for a device that has them.
+    lanes : int
+        Lanes of each.
     """
 
     kernel: Kernel
     text: str
     entry: str
-    groups: int = 1
-    lanes: int = 1
+    groups: Formula
+    lanes: int

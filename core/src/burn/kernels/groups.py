@@ -20,13 +20,15 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from burn.dtype import DType
-from burn.kernels.kernel import Kernel, Load, Reduce, Store
+from burn.kernels.indices import Arithmetic, Formula, quotient_up
+from burn.kernels.kernel import Extent, Kernel, Load, Reduce, Store, bounds
 from burn.kernels.schedule import (
     Loop,
     Schedule,
     columns_are_neighbours,
     kept_of,
     loops_of,
+    product,
 )
 from burn.kernels.writer import Value, Writer
 
@@ -83,9 +85,9 @@ class GroupWriter(Writer, Protocol):
 
 
 class Geometry(NamedTuple):
-    """A launch: number of groups, and of lanes in each."""
+    """A launch: number of groups, a formula of its scalars, and of lanes in each."""
 
-    groups: int
+    groups: Formula
     lanes: int
 
 
@@ -121,48 +123,77 @@ class _Items(Schedule[GroupWriter]):
     def write(self) -> Geometry:
         """Write the kernel."""
         kernel, writer = self.kernel, self.writer
-        count = math.prod(kernel.space)
         width = self.width()
         item = writer.add(
             writer.multiply(writer.group_index(), writer.integer(self.lanes)), writer.lane_index()
         )
-        with writer.when(writer.less(item, writer.integer(count // width))):
+        count = self.count(writer, width)
+        with writer.when(writer.less(item, count)):
             if width == 1:
-                indices = self.spread(item, range(len(kernel.space)))
-                self.compute([store.node for store in kernel.stores], indices)
-                for store in kernel.stores:
-                    self.store(store, indices)
+                self.write_item(self.spread(item, range(len(kernel.space))))
             else:
                 self.write_vectors(item, width)
-        return Geometry(-(-count // width // self.lanes), self.lanes)
+        numbers = Arithmetic()
+        groups = quotient_up(numbers, self.count(numbers, width), self.lanes)
+        return Geometry(Formula(groups), self.lanes)
+
+    def count(self, writer: Any, width: int) -> Value:
+        """The number of items."""
+        *others, last = self.kernel.space or (1,)
+        parts = quotient_up(writer, writer.integer(last), width)
+        return writer.multiply(product(writer, others), parts)
+
+    def write_item(self, indices: dict[int, Value]) -> None:
+        """Write the computation of one element of each output."""
+        self.compute([store.node for store in self.kernel.stores], indices)
+        for store in self.kernel.stores:
+            self.store(store, indices)
 
     def write_vectors(self, item: Value, width: int) -> None:
-        """Write neighbours along the last axis: vectors are loaded, computed by parts, stored."""
+        """Write neighbours along the last axis: vectors are loaded, computed by parts, stored.
+
+        Those that are left at the end of an axis are computed one by one.
+        """
         kernel, writer = self.kernel, self.writer
         last = len(kernel.space) - 1
-        parts = kernel.space[last] // width
+        length = writer.integer(kernel.space[last])
+        parts = quotient_up(writer, length, width)
         indices = self.spread(writer.divide(item, parts), range(last))
         first = writer.multiply(writer.remainder(item, parts), writer.integer(width))
         fixed = dataclasses.replace(kernel, rows=last).is_row_level
         wanted = self.needed([store.node for store in kernel.stores])
         self.compute([number for number in wanted if fixed[number]], indices)
-        indices[last] = first
-        vectors = {}
+        if _is_multiple(kernel.space[last], width):
+            self.write_vector({**indices, last: first}, fixed, wanted, width)
+            return
+        is_whole = writer.less(first, writer.add(length, writer.integer(1 - width)))
+        with writer.when(is_whole), self.nested():
+            self.write_vector({**indices, last: first}, fixed, wanted, width)
+        is_part = writer.less(length, writer.add(first, writer.integer(width)))
+        with writer.when(is_part), writer.loop(first, length) as index, self.nested():
+            self.write_item({**indices, last: index})
+
+    def write_vector(
+        self, indices: dict[int, Value], fixed: Sequence[bool], wanted: Sequence[int], width: int
+    ) -> None:
+        """Write a whole vector."""
+        kernel, writer = self.kernel, self.writer
+        last, vectors = len(kernel.space) - 1, {}
+        first = indices[last]
         for number in wanted:
             node = kernel.body[number]
             if isinstance(node, Load) and not fixed[number] and _is_contiguous(node):
                 index = self.position(node.offset, node.strides, indices)
                 vectors[number] = writer.load_vector(node.input, index, width, node.dtype)
-        results = [writer.vector(width, kernel.outputs[store.output][0]) for store in kernel.stores]
+        results = [writer.vector(width, kernel.outputs[s.output][0]) for s in kernel.stores]
         zero, end = writer.integer(0), writer.integer(width)
         with writer.loop(zero, end, kind="unrolled") as part, self.nested():
             for number, vector in vectors.items():
                 self.values[number] = writer.element(vector, part)
-            indices[last] = writer.add(first, part)
-            self.compute([store.node for store in kernel.stores], indices)
+            inner = {**indices, last: writer.add(first, part)}
+            self.compute([store.node for store in kernel.stores], inner)
             for store, result in zip(kernel.stores, results, strict=True):
                 writer.set_element(result, part, self.values[store.node])
-        indices[last] = first
         for store, result in zip(kernel.stores, results, strict=True):
             index = self.position(store.offset, store.strides, indices)
             writer.store_vector(store.output, index, result, width)
@@ -171,29 +202,30 @@ class _Items(Schedule[GroupWriter]):
         """Number of neighbours that a lane computes."""
         kernel = self.kernel
         loads = [node for node in kernel.body if isinstance(node, Load)]
-        accesses: list[Load | Store] = [
-            *[load for load in loads if not load.gathers],
-            *kernel.stores,
-        ]
+        accesses: list[Load | Store] = [*[n for n in loads if not n.gathers], *kernel.stores]
         if not kernel.space or any(access.strides[-1] not in {0, 1} for access in accesses):
             return 1
-        vectors = [access for access in accesses if _is_contiguous(access)]
-        steps = [kernel.space[-1]]
-        for vector in vectors:
-            steps += [vector.offset, *vector.strides[:-1]]
-        sizes = [load.dtype.itemsize for load in loads] + [
-            output.itemsize for output, _ in kernel.outputs
-        ]
+        steps = [] if len(kernel.space) == 1 else [kernel.space[-1]]
+        for access in accesses:
+            if _is_contiguous(access):
+                steps += [access.offset, *access.strides[:-1]]
+        sizes = [load.dtype.itemsize for load in loads]
+        sizes += [dtype.itemsize for dtype, _ in kernel.outputs]
         width = min(_VECTOR_BYTES // max(sizes), 8)
-        while any(step % width for step in steps):
+        while not all(_is_multiple(step, width) for step in steps):
             width //= 2
         return width
 
 
-def _is_contiguous(one: Load | Store) -> bool:
+def _is_multiple(extent: Extent, width: int) -> bool:
+    """Whether it is known that a width divides a length."""
+    return not (extent if isinstance(extent, int) else extent.multiple) % width
+
+
+def _is_contiguous(access: Load | Store) -> bool:
     """Whether neighbours along the last axis are neighbours in memory, and all are accessed."""
-    plain = isinstance(one, Store) or (not one.gathers and one.guard is None)
-    return plain and one.strides[-1] == 1
+    plain = isinstance(access, Store) or (not access.gathers and access.guard is None)
+    return plain and access.strides[-1] == 1
 
 
 class _Rows(Schedule[GroupWriter]):
@@ -202,16 +234,17 @@ class _Rows(Schedule[GroupWriter]):
     def __init__(self, writer: GroupWriter, kernel: Kernel, lanes: int) -> None:
         super().__init__(writer, kernel)
         self.is_row_level = kernel.is_row_level
-        columns, rows = kernel.column_count, kernel.row_count
+        columns = bounds(kernel.space[kernel.rows :])[1]
+        rows = bounds(kernel.space[: kernel.rows])[1]
         self.columns_are_neighbours = columns_are_neighbours(kernel)
         if self.columns_are_neighbours:
-            self.team = min(_power_of_two(-(-columns // _COLUMNS_PER_LANE)), lanes)
+            self.team = _power_of_two(columns / _COLUMNS_PER_LANE, lanes)
             together = min(lanes, _GROUP_LANES) // self.team
         else:
             together = min(_WARP, lanes)
-            self.team = min(_power_of_two(-(-columns // _STEPS_PER_LANE)), lanes // together)
-        self.rows_together = min(max(together, 1), _power_of_two(rows))
-        self.steps = -(-columns // self.team)
+            self.team = _power_of_two(columns / _STEPS_PER_LANE, lanes // together)
+        self.rows_together = _power_of_two(rows, max(together, 1))
+        self.steps = columns if math.isinf(columns) else -(-columns // self.team)
         self.shared: dict[tuple[DType, int], Any] = {}
 
     def write(self) -> Geometry:
@@ -219,28 +252,32 @@ class _Rows(Schedule[GroupWriter]):
         kernel, writer = self.kernel, self.writer
         lanes = self.rows_together * self.team
         lane = writer.lane_index()
+        team, together = writer.integer(self.team), writer.integer(self.rows_together)
         if self.columns_are_neighbours:
-            self.member = writer.remainder(lane, self.team)
-            row = writer.divide(lane, self.team)
+            self.member, row = writer.remainder(lane, team), writer.divide(lane, team)
         else:
-            self.member = writer.divide(lane, self.rows_together)
-            row = writer.remainder(lane, self.rows_together)
+            self.member, row = writer.divide(lane, together), writer.remainder(lane, together)
         self.lane = lane
-        start = writer.multiply(writer.group_index(), writer.integer(self.rows_together))
-        self.row = writer.add(start, row)
-        inside = writer.minimum(self.row, writer.integer(kernel.row_count - 1))
+        self.row = writer.add(writer.multiply(writer.group_index(), together), row)
+        self.row_count = product(writer, kernel.space[: kernel.rows])
+        inside = writer.minimum(self.row, writer.add(self.row_count, writer.integer(-1)))
         self.rows = self.spread(inside, range(kernel.rows))
+        self.column_count = self.columns_of(self.rows)
         loops = loops_of(kernel)
         kept, first = kept_of(kernel, loops)
-        if self.steps * len(kept) > _KEPT_VALUES:
+        if kept and self.steps * len(kept) > _KEPT_VALUES:
             kept = []
-        arrays = {number: writer.array(self.steps, kernel.body[number].dtype) for number in kept}
+        arrays = {
+            number: writer.array(int(self.steps), kernel.body[number].dtype) for number in kept
+        }
         for count, loop in enumerate(loops):
             ready = {number: arrays[number] for number in kept if first[number] < count}
             made = {number: arrays[number] for number in kept if first[number] == count}
             self.write_loop(loop, ready, made)
         self.store_rows()
-        return Geometry(-(-kernel.row_count // self.rows_together), lanes)
+        numbers = Arithmetic()
+        rows = product(numbers, kernel.space[: kernel.rows])
+        return Geometry(Formula(quotient_up(numbers, rows, self.rows_together)), lanes)
 
     def write_loop(self, loop: Loop, ready: dict[int, Any], made: dict[int, Any]) -> None:
         """Write a loop over the columns, and combine what the lanes of a team found."""
@@ -256,47 +293,49 @@ class _Rows(Schedule[GroupWriter]):
         ]
         columns = self.columns(is_unrolled=bool(ready or made))
         with self.valid_rows(), columns as (step, column), self.nested():
-            for name, array in ready.items():
-                self.values[name] = writer.element(array, step)
+            for number, array in ready.items():
+                self.values[number] = writer.element(array, step)
             axes = range(kernel.rows, len(kernel.space))
             indices = {**self.rows, **self.spread(column, axes)}
             self.compute(loop.wanted, indices)
-            for name, array in made.items():
-                writer.set_element(array, step, self.values[name])
+            for number, array in made.items():
+                writer.set_element(array, step, self.values[number])
             for number, variable in zip(loop.reductions, variables, strict=True):
                 writer.set(variable, self.accumulated(number, writer.get(variable)))
             if not loop.reductions:
-                for stored in kernel.stores:
-                    if not kernel.is_of_rows(stored):
-                        self.store(stored, indices)
+                for store in kernel.stores:
+                    if not kernel.is_of_rows(store):
+                        self.store(store, indices)
         totals = [writer.get(variable) for variable in variables]
         self.values.update(zip(loop.reductions, self.of_team(loop.reductions, totals), strict=True))
 
     @contextlib.contextmanager
     def valid_rows(self) -> Iterator[None]:
         """Context of statements for lanes whose row exists."""
-        count = self.kernel.row_count
-        if count % self.rows_together:
-            with self.writer.when(self.writer.less(self.row, self.writer.integer(count))):
-                yield
-        else:
+        if self.rows_together == 1 or _divides(
+            self.kernel.space[: self.kernel.rows], self.rows_together
+        ):
             yield
+        else:
+            with self.writer.when(self.writer.less(self.row, self.row_count)):
+                yield
 
     @contextlib.contextmanager
     def columns(self, *, is_unrolled: bool) -> Iterator[tuple[Value, Value]]:
         """Loop over the columns of a lane; it gives their number in the lane, and in the row."""
-        writer, count = self.writer, self.kernel.column_count
+        writer, kernel = self.writer, self.kernel
         if not is_unrolled:
-            with writer.loop(self.member, writer.integer(count), self.team) as column:
+            with writer.loop(self.member, self.column_count, self.team) as column:
                 yield column, column
             return
-        with writer.loop(writer.integer(0), writer.integer(self.steps), kind="unrolled") as step:
+        zero, steps = writer.integer(0), writer.integer(int(self.steps))
+        with writer.loop(zero, steps, kind="unrolled") as step:
             column = writer.add(writer.multiply(step, writer.integer(self.team)), self.member)
-            if count % self.team:
-                with writer.when(writer.less(column, writer.integer(count))):
-                    yield step, column
-            else:
+            if kernel.ragged is None and _divides(kernel.space[kernel.rows :], self.team):
                 yield step, column
+            else:
+                with writer.when(writer.less(column, self.column_count)):
+                    yield step, column
 
     def of_team(self, numbers: Sequence[int], values: list[Value]) -> list[Value]:
         """The values of all lanes of a team combined, in each of them."""
@@ -351,6 +390,12 @@ class _Rows(Schedule[GroupWriter]):
                 self.store(store, self.rows)
 
 
-def _power_of_two(n: int) -> int:
-    """The smallest power of two that is at least `n`."""
-    return 1 << (n - 1).bit_length()
+def _power_of_two(length: float, most: int) -> int:
+    """The smallest power of two that is at least a length, but another one at most."""
+    return most if length >= most else 1 << (math.ceil(length) - 1).bit_length()
+
+
+def _divides(extents: Sequence[Extent], number: int) -> bool:
+    """Whether a number divides the product of lengths that are known."""
+    low, high = bounds(extents)
+    return low == high and not low % number

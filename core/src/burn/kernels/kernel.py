@@ -24,12 +24,89 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal as OneOf, NamedTuple, TypeAlias
 
 from burn.dtype import DType
 
-__all__ = ["Apply", "Index", "Kernel", "Literal", "Load", "Node", "Reduce", "Scalar", "Store"]
+__all__ = [
+    "Apply",
+    "Extent",
+    "Index",
+    "Kernel",
+    "Length",
+    "Literal",
+    "Load",
+    "Node",
+    "Reduce",
+    "Scalar",
+    "Store",
+    "bounds",
+    "known",
+]
+
+
+@dataclass(frozen=True)
+class Length:
+    """A length, stride or offset that each launch is given: code that has it serves many shapes.
+
+    It is no number: arithmetic on it raises `TypeError`. What decides how code is written looks at
+    its bounds.
+
+    Attributes
+    ----------
+    number : int
+        Index among the scalars of the kernel, which are ints there.
+    least : int
+        What it is at least.
+    most : int or None
+        What it is at most; None if there is no bound.
+    multiple : int
+        A power of two that divides it.
+    """
+
+    number: int
+    least: int = 0
+    most: int | None = None
+    multiple: int = 1
+
+    def __str__(self) -> str:
+        """The name of the parameter in languages like C."""
+        return f"s{self.number}"
+
+
+Extent: TypeAlias = int | Length
+"""A length, stride or offset: one that is known, or that each launch is given."""
+
+
+def known(extents: Sequence[Extent]) -> tuple[int, ...]:
+    """Extents that have to be known.
+
+    Raises
+    ------
+    TypeError
+        If one is a `Length`.
+    """
+    found = tuple([extent for extent in extents if isinstance(extent, int)])
+    if len(found) < len(extents):
+        raise TypeError(f"{extents} has lengths that only a launch knows")
+    return found
+
+
+def bounds(extents: Iterable[Extent]) -> tuple[int, float]:
+    """What the product of lengths is at least and at most, which is perhaps infinite."""
+    low, high = 1, 1.0
+    for extent in extents:
+        least: int
+        most: float
+        if isinstance(extent, int):
+            least = most = extent
+        else:
+            least, most = extent.least, math.inf if extent.most is None else extent.most
+        low *= least
+        high = 0.0 if 0 in {most, high} else high * most
+    return low, high
 
 
 class Load(NamedTuple):
@@ -39,13 +116,13 @@ class Load(NamedTuple):
     ----------
     input : int
         Index among the inputs of the kernel.
-    offset : int
+    offset : int or Length
         Index of the element that is loaded at the origin of the space.
-    strides : tuple of int
+    strides : tuple of (int or Length)
         Elements from one index of each axis of the space to the next; 0 where it repeats.
     dtype : DType
         Dtype of the input.
-    gathers : tuple of (int, int)
+    gathers : tuple of (int, int or Length)
         Nodes of integers, which are in range, and the elements that each of them counts: the
         product is added to the index of the element.
     guard : int or None
@@ -53,10 +130,10 @@ class Load(NamedTuple):
     """
 
     input: int
-    offset: int
-    strides: tuple[int, ...]
+    offset: Extent
+    strides: tuple[Extent, ...]
     dtype: DType
-    gathers: tuple[tuple[int, int], ...] = ()
+    gathers: tuple[tuple[int, Extent], ...] = ()
     guard: int | None = None
 
 
@@ -154,9 +231,9 @@ class Store(NamedTuple):
         Index among the outputs of the kernel.
     node : int
         Index of the node.
-    offset : int
+    offset : int or Length
         Index of the element that is stored at the origin of the space.
-    strides : tuple of int
+    strides : tuple of (int or Length)
         Elements from one index of each axis of the space to the next. A node of one value for each
         row is stored once for each row if those of the columns are 0, and in each column if not. No
         element is stored twice.
@@ -164,8 +241,8 @@ class Store(NamedTuple):
 
     output: int
     node: int
-    offset: int
-    strides: tuple[int, ...]
+    offset: Extent
+    strides: tuple[Extent, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,16 +251,16 @@ class Kernel:
 
     Attributes
     ----------
-    space : tuple of int
+    space : tuple of (int or Length)
         Lengths of the axes: of the rows first, then of the columns.
     rows : int
         Number of axes of the rows.
     inputs : tuple of DType
         Dtype of each input.
     scalars : tuple of type
-        int or float for each number that a launch is given.
-    outputs : tuple of (DType, int)
-        Dtype and number of elements of each output.
+        int or float for each number that a launch is given, those of each `Length` among them.
+    outputs : tuple of (DType, int or None)
+        Dtype and number of elements of each output; None where only the launch knows it.
     body : tuple of Node
         What is computed.
     stores : tuple of Store
@@ -196,17 +273,25 @@ class Kernel:
         Whether code may round less often than the nodes do: a product and a sum as one fused
         multiply-add, a quotient as a product. Otherwise each `Apply` of ``add``, ``subtract``,
         ``multiply``, ``divide`` and ``sqrt`` is rounded by itself; `terms` are the exception.
+    ragged : int, Length or None
+        Columns of all rows along the first axis, which counts parts of them: a kernel has one axis
+        of columns then, and row ``i`` of the first axis has ``min(n, ragged - i * n)`` of ``n``
+        columns, at least one. None if all rows have equally many.
+    wide : bool or None
+        Whether indices of elements need 64 bits; None if that follows from the lengths.
     """
 
-    space: tuple[int, ...]
+    space: tuple[Extent, ...]
     rows: int
     inputs: tuple[DType, ...]
     scalars: tuple[type[int | float], ...]
-    outputs: tuple[tuple[DType, int], ...]
+    outputs: tuple[tuple[DType, int | None], ...]
     body: tuple[Node, ...]
     stores: tuple[Store, ...]
     overwrites: tuple[tuple[int, int], ...] = ()
     relaxed: bool = False
+    ragged: Extent | None = None
+    wide: bool | None = None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Kernel) and self._key == other._key
@@ -221,7 +306,8 @@ class Kernel:
             [(type(node), repr(node) if type(node) is Literal else node) for node in self.body]
         )
         parts = self.space, self.rows, self.inputs, self.scalars, self.outputs
-        return *parts, body, self.stores, self.overwrites, self.relaxed
+        more = self.stores, self.overwrites, self.relaxed, self.ragged, self.wide
+        return *parts, body, *more
 
     @functools.cached_property
     def _hash(self) -> int:
@@ -230,12 +316,12 @@ class Kernel:
     @property
     def row_count(self) -> int:
         """Number of rows."""
-        return math.prod(self.space[: self.rows])
+        return math.prod(known(self.space[: self.rows]))
 
     @property
     def column_count(self) -> int:
         """Number of columns, at least 1."""
-        return math.prod(self.space[self.rows :])
+        return math.prod(known(self.space[self.rows :]))
 
     def is_of_rows(self, store: Store) -> bool:
         """Whether a store writes one element for each row."""

@@ -4,14 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Generic, NamedTuple, TypeVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from burn.dtype import Kind
-from burn.kernels.kernel import Apply, Index, Kernel, Literal, Load, Node, Reduce, Scalar, Store
+from burn.kernels.kernel import (
+    Apply,
+    Extent,
+    Index,
+    Kernel,
+    Literal,
+    Load,
+    Node,
+    Reduce,
+    Scalar,
+    Store,
+)
 from burn.kernels.writer import Value, Writer
 
-__all__ = ["Loop", "Schedule", "columns_are_neighbours", "kept_of", "loops_of", "operands_of"]
+__all__ = [
+    "Loop",
+    "Schedule",
+    "columns_are_neighbours",
+    "columns_of",
+    "kept_of",
+    "loops_of",
+    "operands_of",
+    "position",
+    "product",
+]
 
 W = TypeVar("W", bound=Writer)
 
@@ -27,24 +48,24 @@ class Schedule(Generic[W]):
 
     def spread(self, index: Value, axes: range) -> dict[int, Value]:
         """The index along each of several axes, from that along all of them."""
-        writer, space = self.writer, self.kernel.space
-        indices = {}
+        writer, indices = self.writer, {}
         for axis in reversed(axes[1:]):
-            indices[axis] = writer.remainder(index, space[axis])
-            index = writer.divide(index, space[axis])
+            length = writer.integer(self.kernel.space[axis])
+            indices[axis] = writer.remainder(index, length)
+            index = writer.divide(index, length)
         if axes:
             indices[axes[0]] = index
         return indices
 
-    def position(self, offset: int, strides: Sequence[int], indices: dict[int, Value]) -> Value:
+    def position(
+        self, offset: Extent, strides: Sequence[Extent], indices: dict[int, Value]
+    ) -> Value:
         """The index of an element."""
-        writer = self.writer
-        index = writer.integer(offset)
-        for axis, stride in enumerate(strides):
-            if stride:
-                part = writer.multiply(indices[axis], writer.integer(stride))
-                index = writer.add(index, part)
-        return index
+        return position(self.writer, offset, strides, indices)
+
+    def columns_of(self, rows: dict[int, Value]) -> Value:
+        """The number of columns of a row at these indices."""
+        return columns_of(self.writer, self.kernel, rows)
 
     def compute(self, wanted: Iterable[int], indices: dict[int, Value]) -> None:
         """Write the nodes that are wanted, and those that they need, unless they are known."""
@@ -92,11 +113,11 @@ class Schedule(Generic[W]):
         yield
         self.values = outer
 
-    def store(self, one: Store, indices: dict[int, Value]) -> None:
+    def store(self, store: Store, indices: dict[int, Value]) -> None:
         """Write an element of an output."""
-        index = self.position(one.offset, one.strides, indices)
-        dtype = self.kernel.outputs[one.output][0]
-        self.writer.store(one.output, index, self.values[one.node], dtype)
+        index = self.position(store.offset, store.strides, indices)
+        dtype = self.kernel.outputs[store.output][0]
+        self.writer.store(store.output, index, self.values[store.node], dtype)
 
     def combined(self, number: int, x: Value, y: Value) -> Value:
         """Two values of a reduction as one."""
@@ -142,6 +163,35 @@ def operands_of(node: Node) -> tuple[int, ...]:
         gathers = tuple([gather for gather, _ in node.gathers])
         return gathers if node.guard is None else (*gathers, node.guard)
     return ()
+
+
+def product(writer: Any, lengths: Iterable[Extent]) -> Value:
+    """The product of lengths as an index."""
+    found = writer.integer(1)
+    for length in lengths:
+        found = writer.multiply(found, writer.integer(length))
+    return found
+
+
+def position(
+    writer: Writer, offset: Extent, strides: Sequence[Extent], indices: Mapping[int, Value]
+) -> Value:
+    """The index of the element at the indices along all axes."""
+    index = writer.integer(offset)
+    for axis, stride in enumerate(strides):
+        if stride:
+            index = writer.add(index, writer.multiply(indices[axis], writer.integer(stride)))
+    return index
+
+
+def columns_of(writer: Writer, kernel: Kernel, indices: Mapping[int, Value]) -> Value:
+    """The number of columns of the row at some indices."""
+    columns = product(writer, kernel.space[kernel.rows :])
+    if kernel.ragged is None:
+        return columns
+    before = writer.multiply(indices[0], columns)
+    rest = writer.add(writer.integer(kernel.ragged), writer.multiply(before, writer.integer(-1)))
+    return writer.minimum(columns, rest)
 
 
 class Loop(NamedTuple):

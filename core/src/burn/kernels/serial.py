@@ -7,16 +7,18 @@ the end (softmax, normalizations). The rest of an axis that no vector fills is o
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from burn.aliases import Shape
 from burn.dtype import DType
 from burn.kernels._serial_nodes import NO_AXIS, UNROLLED, cost_of, dependencies, phases_of
 from burn.kernels._serial_statements import Statements
-from burn.kernels.kernel import Kernel, Load, Reduce, Store
+from burn.kernels.indices import Arithmetic, Formula, quotient_up
+from burn.kernels.kernel import Kernel, Length, Load, Reduce, Store, bounds
 from burn.kernels.layout import collapsed
+from burn.kernels.schedule import product
 from burn.kernels.writer import Value, Writer
 
 __all__ = ["Serial", "VectorWriter", "strided_copy"]
@@ -26,6 +28,9 @@ _TILE: Final = 4
 
 _MIN_OUTER: Final = 8
 """Rows from which they are divided among threads, and not the axis of the vectors."""
+
+_BLOCK: Final = 2048
+"""Elements of an item of a kernel without reductions where the axis of the vectors is divided."""
 
 
 class VectorWriter(Writer, Protocol):
@@ -50,8 +55,8 @@ class VectorWriter(Writer, Protocol):
     def vector(self, start: Value, lanes: int) -> Value:
         """The indices from `start` on, one for each lane."""
 
-    def restrict(self, active: int | None) -> None:
-        """From here on load and store the first lanes only; None for all."""
+    def restrict(self, active: Value | None) -> None:
+        """From here on load and store the first lanes only, an index; None for all."""
 
     def identity(self, kind: str, dtype: DType, lanes: int) -> Value:
         """What `combine` does not change, in each lane."""
@@ -81,9 +86,9 @@ class Serial:
 
     Attributes
     ----------
-    items : int
+    items : Formula
         Number of independent items; a call computes a range of them.
-    work : float
+    work : Formula
         Nanoseconds that all items take, about.
     """
 
@@ -95,29 +100,55 @@ class Serial:
         self.reduces = [i for i, node in enumerate(kernel.body) if isinstance(node, Reduce)]
         self.vector = self._vector_axis()
         self.by_row = NO_AXIS < self.vector < kernel.rows
-        others = [axis for axis in range(kernel.rows) if axis != self.vector]
-        self.tile_axis, self.tile = self._tiled(others)
-        self.outer = [
-            (axis, -(-kernel.space[axis] // (self.tile if axis == self.tile_axis else 1)))
-            for axis in others
-        ]
-        outer = math.prod(count for _, count in self.outer)
-        self.unrolled = 1
+        self.others = [axis for axis in range(kernel.rows) if axis != self.vector]
+        self.tile_axis, self.tile = self._tiled()
+        unrolled = 1
         if self.reduces:
-            self.unrolled = UNROLLED // 2 if self.tile > 1 and lanes < 16 else UNROLLED
-        self.step = lanes * self.unrolled
-        parts = 1
-        if self.by_row:
-            parts = -(-kernel.space[self.vector] // self.step)
-        self.splits_vector = outer < min(_MIN_OUTER, parts)
-        self.items = parts if self.splits_vector else outer
+            unrolled = UNROLLED // 2 if self.tile > 1 and lanes < 16 else UNROLLED
+        self.step = lanes * unrolled
+        self.block = self._block()
+        numbers = Arithmetic()
+        self.items = Formula(numbers.multiply(self.outer(numbers), self.parts(numbers)))
         filled = 1.0 if self.vector == NO_AXIS else self._filled(self.vector) * lanes
-        elements = math.prod(kernel.space)
-        self.work = 0.2 * sum(cost_of(node, elements, elements / filled) for node in kernel.body)
+        cost = 0.2 * sum([cost_of(node, 1.0, 1.0 / filled) for node in kernel.body])
+        self.work = Formula(f"{cost:.6g} * {product(numbers, kernel.space)}")
+
+    def _block(self) -> int | None:
+        """Rows along the axis of the vectors that an item computes; None for all of them."""
+        if not self.by_row:
+            return None
+        length = self.kernel.space[self.vector]
+        least = bounds([self.kernel.space[axis] for axis in self.others])[0]
+        block = self.step if self.reduces else max(self.step, _BLOCK)
+        is_whole = bounds([length])[1] <= block or (isinstance(length, int) and least >= _MIN_OUTER)
+        return None if is_whole else block
+
+    def counts(self, writer: Any) -> list[Value]:
+        """How many tiles, or rows, the axes have that are not the axis of the vectors."""
+        return [
+            quotient_up(
+                writer,
+                writer.integer(self.kernel.space[axis]),
+                self.tile if axis == self.tile_axis else 1,
+            )
+            for axis in self.others
+        ]
+
+    def outer(self, writer: Any) -> Value:
+        """The product of `counts`."""
+        return functools.reduce(writer.multiply, self.counts(writer), writer.integer(1))
+
+    def parts(self, writer: Any) -> Value:
+        """Parts of the axis of the vectors, each for an item."""
+        if self.block is None:
+            return writer.integer(1)
+        return quotient_up(writer, writer.integer(self.kernel.space[self.vector]), self.block)
 
     def _filled(self, axis: int) -> float:
         """The part of the lanes that are used."""
         length = self.kernel.space[axis]
+        if isinstance(length, Length):
+            return 1.0 if length.most is None or length.most > self.lanes else 0.5
         return length / (-(-length // self.lanes) * self.lanes)
 
     def _vector_axis(self) -> int:
@@ -131,21 +162,25 @@ class Serial:
             bad += sum(store.strides[axis] != 1 for store in stores)
             return (1 + 3 * bad) / self._filled(axis)
 
-        axes = [axis for axis, length in enumerate(kernel.space) if length > 1]
+        axes = [axis for axis, length in enumerate(kernel.space) if length not in {0, 1}]
+        if kernel.ragged is not None:
+            axes = [axis for axis in axes if axis]
         return min(reversed(axes), key=cost, default=NO_AXIS)
 
-    def _tiled(self, others: Sequence[int]) -> tuple[int | None, int]:
+    def _tiled(self) -> tuple[int | None, int]:
         """The axis of rows of which several are computed at a time, and how many.
 
         They share a load. Where an output overwrites an input no row may be computed twice.
         """
         kernel = self.kernel
         passes = max([self.phases[store.node] for store in kernel.stores], default=0)
-        if not others or passes != 1 or kernel.overwrites or self.vector == NO_AXIS:
+        if not self.others or passes != 1 or kernel.overwrites or self.vector == NO_AXIS:
             return None, 1
         if not all(kernel.is_of_rows(store) for store in kernel.stores):
             return None, 1
-        axis, levels = others[-1], kernel.is_row_level
+        axis, levels = self.others[-1], kernel.is_row_level
+        if kernel.ragged is not None and not axis:
+            return None, 1
         loads = [
             node
             for node, level in zip(kernel.body, levels, strict=True)
@@ -154,7 +189,7 @@ class Serial:
         shared = any(not load.strides[axis] and load.strides[self.vector] for load in loads)
         if not shared or not any(load.strides[axis] for load in loads):
             return None, 1
-        return axis, min(_TILE, kernel.space[axis])
+        return axis, max(1, min(_TILE, bounds([kernel.space[axis]])[0]))
 
     def write(self, writer: VectorWriter) -> None:
         """Write the statements that compute the items from `writer.start` to `writer.stop`.
@@ -164,7 +199,7 @@ class Serial:
         writer : VectorWriter
             The language.
         """
-        if self.items:
+        if self.items.text != "0":
             Statements(self, writer).write()
 
 

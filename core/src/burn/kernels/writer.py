@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Literal, Protocol, TypeAlias
 
 from burn.dtype import DType
+from burn.kernels.kernel import Extent
 
 __all__ = ["LoopKind", "Value", "Writer"]
 
@@ -38,8 +39,8 @@ class Writer(Protocol):
     def literal(self, value: bool | float, dtype: DType) -> Value:
         """A constant."""
 
-    def integer(self, value: int) -> Value:
-        """A constant of the type of indices."""
+    def integer(self, value: Extent) -> Value:
+        """A constant of the type of indices, or a number that each launch is given."""
 
     def scalar(self, number: int, dtype: DType) -> Value:
         """A number that each launch is given, converted to a dtype."""
@@ -62,11 +63,11 @@ class Writer(Protocol):
     def multiply(self, a: Value, b: Value) -> Value:
         """The product of two indices."""
 
-    def divide(self, a: Value, b: int) -> Value:
-        """The quotient of an index, which is not negative, by a positive constant."""
+    def divide(self, a: Value, b: Value) -> Value:
+        """The quotient of an index, which is not negative, by a positive one."""
 
-    def remainder(self, a: Value, b: int) -> Value:
-        """The remainder of an index, which is not negative, by a positive constant."""
+    def remainder(self, a: Value, b: Value) -> Value:
+        """The remainder of an index, which is not negative, by a positive one."""
 
     def minimum(self, a: Value, b: Value) -> Value:
         """The smaller one of two indices."""

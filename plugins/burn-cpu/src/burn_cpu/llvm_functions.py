@@ -58,7 +58,7 @@ class _Floats:
         self.lanes = like.lanes
 
     def number(self, value: float) -> Value:
-        return self.writer.constant(value, self.type, self.lanes)
+        return self.writer.pooled(value, self.type, self.lanes)
 
     def integer(self, value: int) -> Value:
         return self.writer.constant(value, self.bits, self.lanes)
@@ -238,7 +238,7 @@ def _remainder(f: _Floats, x: Value, y: Value) -> Value:
 def _pow(f: _Floats, x: Value, y: Value) -> Value:
     """Of a constant exponent by multiplications where these are as accurate."""
     for exponent, compute in _POWERS.items():
-        if y.text in {f.number(exponent).text, f.writer.constant(exponent, f.type).text}:
+        if y.text in {f.writer.constant(exponent, f.type, lanes).text for lanes in (1, f.lanes)}:
             return compute(f, x)
     return f.writer.in_lanes(_library("pow", f.type), x, y)
 

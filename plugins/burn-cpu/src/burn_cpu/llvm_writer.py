@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import math
+import struct
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from burn.plugin_api import DType, bfloat16, bool_, float16, float32, float64
+from burn.plugin_api import DType, Extent, bfloat16, bool_, float16, float32, float64
 from burn_cpu import llvm_functions
 from burn_cpu.llvm_conversions import MEMORY_TYPES, REGISTER_TYPES, Conversions
 from burn_cpu.llvm_text import Value, full_type, split_arguments, suffix_of, type_of
@@ -72,9 +73,10 @@ class LlvmWriter(Conversions):
         self._flags = " contract" if relaxed else ""
         self.start = _Linear("%start")
         self.stop = _Linear("%stop")
+        self.pool: dict[int, int] = {}
         self._variables: list[str] = []
         self._block = "entry"
-        self._active: int | None = None
+        self._active: int | str | None = None
 
     def body(self) -> str:
         """The statements of the function."""
@@ -89,6 +91,20 @@ class LlvmWriter(Conversions):
         elif dtype is not bool_:
             value = int(value) % (1 << (8 * dtype.itemsize))
         return self.constant(value, REGISTER_TYPES[dtype.name])
+
+    def pooled(self, value: float, type: str, lanes: int) -> Value:
+        """A constant in each lane, loaded from an array.
+
+        LLVM loads constants of vectors by a full address each. Those of a function like `exp` then
+        take all registers, and more where a loop has a second one for its rest.
+        """
+        if lanes == 1:
+            return self.constant(value, type)
+        format = "f" if type == "float" else "d"
+        bits = int.from_bytes(struct.pack("<" + format, value), "little")
+        slot = self.pool.setdefault(bits, len(self.pool))
+        address = f"getelementptr inbounds (i64, ptr @pool, i64 {slot})"
+        return self.splat(self.emit(f"load {type}, ptr {address}", type), lanes)
 
     def scalar(self, number: int, dtype: DType) -> Value:
         """Parameters are named by their numbers: ``%d2`` is a double, ``%i3`` an integer."""
@@ -141,17 +157,17 @@ class LlvmWriter(Conversions):
 
     # --- indices ---
 
-    def integer(self, value: int) -> _Linear:
-        """A constant."""
-        return _Linear(value)
+    def integer(self, value: Extent) -> _Linear:
+        """A constant, or a parameter."""
+        return _Linear(value if isinstance(value, int) else f"%{value}")
 
     def vector(self, start: Any, lanes: int) -> _Linear:
         """Indices from a scalar one on."""
         return _Linear(start.base, 1, lanes)
 
-    def restrict(self, active: int | None) -> None:
+    def restrict(self, active: _Linear | None) -> None:
         """Load and store the first lanes only."""
-        self._active = active
+        self._active = None if active is None else active.base
 
     def index_of(self, value: Value, dtype: DType) -> Any:
         """As 64 bits; indices are below 2**63."""
@@ -175,17 +191,18 @@ class LlvmWriter(Conversions):
 
     def multiply(self, a: Any, b: Any) -> Any:
         """The product; `b` is the same in each lane."""
-        if isinstance(a, _Linear) and isinstance(b.base, int):
-            return _Linear(self._arithmetic("mul nsw", a.base, b.base), a.step * b.base, a.lanes)
+        if isinstance(a, _Linear) and (not a.step or isinstance(b.base, int)):
+            step = a.step and a.step * b.base
+            return _Linear(self._arithmetic("mul nsw", a.base, b.base), step, a.lanes)
         return self.binary("mul", self._lane_values(a), self._lane_values(b))
 
-    def divide(self, a: Any, b: int) -> Any:
-        """The quotient of a scalar index."""
-        return _Linear(self._arithmetic("udiv", a.base, b))
+    def divide(self, a: Any, b: Any) -> Any:
+        """The quotient of scalar indices."""
+        return _Linear(self._arithmetic("udiv", a.base, b.base))
 
-    def remainder(self, a: Any, b: int) -> Any:
-        """The remainder of a scalar index."""
-        return _Linear(self._arithmetic("urem", a.base, b))
+    def remainder(self, a: Any, b: Any) -> Any:
+        """The remainder of scalar indices."""
+        return _Linear(self._arithmetic("urem", a.base, b.base))
 
     def minimum(self, a: Any, b: Any) -> Any:
         """The smaller one of scalar indices."""
@@ -210,6 +227,8 @@ class LlvmWriter(Conversions):
                 return 0
             if 1 in {a, b}:
                 return b if a == 1 else a
+        if name in {"udiv", "urem"} and b == 1:
+            return a if name == "udiv" else 0
         return self.emit(f"{instruction} i64 {a}, {b}", "i64").text
 
     def _lane_values(self, index: Any) -> Value:
@@ -307,9 +326,13 @@ class LlvmWriter(Conversions):
         """Which lanes are loaded or stored."""
         if self._active is None:
             mask = Value("splat (i1 true)", "i1", lanes)
-        else:
+        elif isinstance(self._active, int):
             bits = ", ".join([f"i1 {int(lane < self._active)}" for lane in range(lanes)])
             mask = Value(f"<{bits}>", "i1", lanes)
+        else:
+            numbers = ", ".join([f"i32 {lane}" for lane in range(lanes)])
+            active = self.convert("trunc", Value(self._active, "i64"), "i32")
+            mask = self.compare("icmp slt", Value(f"<{numbers}>", "i32", lanes), active)
         return mask if guard is None else self.binary("and", mask, guard)
 
     # --- variables ---

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import llvmlite.binding as llvm
 import numpy as np
 
-from burn.plugin_api import DiskCache, Kernel, Serial
+from burn.plugin_api import DiskCache, Formula, Kernel, Serial
 from burn_cpu.forking import hold_compilers_at_fork
 from burn_cpu.llvm_functions import LIBRARY
 from burn_cpu.llvm_writer import LlvmWriter
@@ -61,17 +61,17 @@ class Text(NamedTuple):
         Its definition in LLVM's intermediate representation.
     declarations : dict of str to str
         Functions that it calls, by their names.
-    items : int
-        Number of independent items.
-    work : float
-        Nanoseconds that all items take, about.
+    items : Formula
+        Number of independent items of a launch with some scalars.
+    work : Formula
+        Nanoseconds that all of them take, about.
     """
 
     name: str
     definition: str
     declarations: dict[str, str]
-    items: int
-    work: float
+    items: Formula
+    work: Formula
 
 
 _MODULE_KERNELS: Final = 32
@@ -97,7 +97,8 @@ def kernel_text(kernel: Kernel, lanes: int) -> Text:
     parameters += [f"{type} %s{number}" for number, type in enumerate(writer.scalar_types)]
     types = ["ptr"] * len(pointers) + list(writer.scalar_types)
     body = f"({', '.join(parameters)}, i64 %start, i64 %stop) #0 {{\n{writer.body()}\n}}"
-    name = "k" + hashlib.sha256(body.encode()).hexdigest()[:24]
+    pool = f"[{len(writer.pool)} x i64] [{', '.join([f'i64 {bits}' for bits in writer.pool])}]"
+    name = "k" + hashlib.sha256(f"{pool}{body}".encode()).hexdigest()[:24]
     loads, arguments = [], []
     for number, type in enumerate(types):
         loads += [
@@ -108,7 +109,8 @@ def kernel_text(kernel: Kernel, lanes: int) -> Text:
     arguments += ["i64 %start", "i64 %stop"]
     definition = "\n".join(
         [
-            f"define internal void @{name}.body{body}",
+            f"@{name}.pool = internal global {pool}, align 64",
+            f"define internal void @{name}.body{body.replace('@pool', f'@{name}.pool')}",
             f"define void @{name}(ptr %table, i64 %start, i64 %stop) #0 {{",
             *loads,
             f"  call void @{name}.body({', '.join(arguments)})",

@@ -176,7 +176,8 @@ class Code:
             self.is_parallel = True  # BLAS is to start no threads of its own
         else:
             text, function = self._functions[code]
-            items, work, parts, table = text.items, text.work, _PARTS, self._table(step, code)
+            items, work = text.items(step.scalars), text.work(step.scalars)
+            parts, table = _PARTS, self._table(step, code)
         if not items:
             return
         is_parallel = work > _PARALLEL_WORK and items > 1

@@ -256,7 +256,7 @@ class Program:
         slot = self._slots[id(call)]
         code, launch = self._compiled[id(call)]
         checks = {check.output for check in call.checks}
-        grid, block = (code.groups,), (code.lanes,)
+        grid, block = (code.groups(call.scalars),), (code.lanes,)
         numbers: tuple[int, ...] = ()
         if call.scalars:
             numbers = (runtime.address(self._recorder.numbers) + 8 * slot,)

@@ -47,7 +47,7 @@ class _Launch:
             (shape, dtype) for shape, (dtype, _) in zip(shapes, code.kernel.outputs, strict=True)
         ]
         self._types = scalar_types(code.kernel)
-        self._size = (code.groups * code.lanes,)
+        self._groups = code.groups
         self._group = (code.lanes,)
         self._last: list[Any] = []
         self._lock = threading.Lock()
@@ -67,7 +67,8 @@ class _Launch:
                 for given, meta in zip(out, self._outputs, strict=True)
             ]
         )
-        if not self._size[0]:
+        size = (self._groups(scalars) * self._group[0],)
+        if not size[0]:
             return results
         memories = [x.memory.handle for x in dense]
         memories += [x.memory.handle for x in results]
@@ -82,8 +83,6 @@ class _Launch:
                 if not last or value is not last[number]
             ]
             self._last = []  # unless the launch succeeds, the arguments are not known
-            launcher.runtime.launch_changed(
-                self._kernel, changed, memories, self._size, self._group
-            )
+            launcher.runtime.launch_changed(self._kernel, changed, memories, size, self._group)
             self._last = arguments
         return results
