@@ -230,8 +230,17 @@ def _(
     fraction = ops.reshape(fraction, shape=shape)
     if (low, high) == (0.0, 1.0):
         return fraction
-    scaled = ops.add(ops.multiply(fraction, high - low), low)
+    scaled = ops.add(_product(ops, fraction, high - low), low)
     return ops.minimum(scaled, largest_below(high, low, dtype))
+
+
+def _product(ops: OpTable, x: Primitive, number: float) -> Primitive:
+    """A product rounded to its dtype, also by programs: these round 16-bit floats only by casts."""
+    dtype = ops.dtype(x)
+    if dtype.itemsize > 2:
+        return ops.multiply(x, number)
+    wide = ops.multiply(ops.cast(x, dtype=float32), float(dtype.numpy.type(number)))
+    return ops.cast(wide, dtype=dtype)
 
 
 def largest_below(high: float, low: float, dtype: DType) -> float:
