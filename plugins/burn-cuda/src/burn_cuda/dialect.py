@@ -16,7 +16,7 @@ from burn.plugin_api import (
 )
 from burn_cuda.kernels import C_TYPES, text
 
-__all__ = ["code_of"]
+__all__ = ["CudaWriter", "HipWriter", "code_of"]
 
 Checks: TypeAlias = Mapping[int, tuple[int, int]]
 
@@ -29,7 +29,7 @@ _ROW_LANES: Final = 512
 _BITS: Final = "unsigned short"
 
 
-class _Writer(CWriter):
+class CudaWriter(CWriter):
     """CUDA C++. The numbers of a launch are in memory, so that a captured one reads them anew."""
 
     types: ClassVar = {**C_TYPES, "bool": "unsigned char", "float16": _BITS, "bfloat16": _BITS}
@@ -111,7 +111,18 @@ class _Writer(CWriter):
         return super()._stored(value, dtype)
 
 
-def code_of(kernel: Kernel, checks: Checks, name: str) -> Code:
+class HipWriter(CudaWriter):
+    """HIP, the C++ of AMD's GPUs, whose words are those of CUDA."""
+
+    def exchanged(self, value: str, distance: int, dtype: DType) -> str:
+        """A shuffle, which has no mask of lanes."""
+        text = f"({self.type_of(dtype)})__shfl_xor({self.shuffled(value, dtype)}, {distance})"
+        return self.constant(text, dtype, pure=False)
+
+
+def code_of(
+    kernel: Kernel, checks: Checks, name: str, writer: type[CudaWriter] = CudaWriter
+) -> Code:
     """The text of a kernel, and its launch.
 
     Parameters
@@ -123,10 +134,12 @@ def code_of(kernel: Kernel, checks: Checks, name: str) -> Code:
         of the axis: instead of them the kernel gets the address of the flag.
     name : str
         Name of the kernel.
+    writer : type
+        The language.
     """
     lanes = _ROW_LANES if kernel.rows < len(kernel.space) else _LANES
     small = collapsed(kernel)
-    writer = _Writer(small, checks, wide=needs_wide_indices(small))
-    groups, lanes = write_groups(writer, small, lanes)
-    source = writer.text(f"__launch_bounds__({lanes}) {name}", lanes)
+    written = writer(small, checks, wide=needs_wide_indices(small))
+    groups, lanes = write_groups(written, small, lanes)
+    source = written.text(f"__launch_bounds__({lanes}) {name}", lanes)
     return Code(kernel, source, name, groups, lanes)

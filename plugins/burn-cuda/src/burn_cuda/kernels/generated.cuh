@@ -8,6 +8,14 @@ __device__ inline unsigned short float_as_half(float x) { return emulated_to_hal
 #else
 __device__ __forceinline__ unsigned int float_as_bits(float x) { return __float_as_uint(x); }
 __device__ __forceinline__ float bits_as_float(unsigned int bits) { return __uint_as_float(bits); }
+#ifdef __HIP__
+__device__ __forceinline__ float half_as_float(unsigned short bits) {
+    return __builtin_bit_cast(_Float16, bits);
+}
+__device__ __forceinline__ unsigned short float_as_half(float x) {
+    return __builtin_bit_cast(unsigned short, (_Float16)x);
+}
+#else
 __device__ __forceinline__ float half_as_float(unsigned short bits) {
     float result;
     asm("cvt.f32.f16 %0, %1;" : "=f"(result) : "h"(bits));
@@ -18,6 +26,7 @@ __device__ __forceinline__ unsigned short float_as_half(float x) {
     asm("cvt.rn.f16.f32 %0, %1;" : "=h"(result) : "f"(x));
     return result;
 }
+#endif
 #endif
 
 // Sums of products have these; all else is compiled without fused multiply-adds.
