@@ -1,12 +1,17 @@
 """Every public function and class documents what it takes; functions have an example that runs."""
 
+import ast
 import inspect
 import re
 import types
+from pathlib import Path
+from typing import NamedTuple
 
+import griffe
 import pytest
 
 import burn
+from burn.docstrings import documented_as
 
 MODULES = [
     *["data", "fft", "linalg", "nn.functional", "nn.init", "optim", "random", "signal", "store"],
@@ -33,13 +38,19 @@ def functions_of(prefix, module):
 
 FUNCTIONS = dict(public_functions())
 
+DOCS = Path(__file__).parents[2] / "docs"
+
 NO_EXAMPLE = {"burn.register_backend"}  # what it adds stays in the process; `registered` has one
 
 
 def sections(function):
     """The sections of a docstring by their titles, as lists of lines; "" is what comes first."""
+    return sections_of(inspect.getdoc(function))
+
+
+def sections_of(text):
     found, title = {"": []}, ""
-    lines = inspect.getdoc(function).splitlines()
+    lines = text.splitlines()
     for line, below in zip(lines, [*lines[1:], ""], strict=True):
         if line and re.fullmatch(r"-{3,}", below):
             title = line
@@ -119,3 +130,111 @@ def test_a_method_documents_its_arguments(name):
             if parameter != "self"
         ]
         assert documented(found.get("Parameters", [])) == takes
+
+
+# Docstrings that are completed by others.
+
+
+class Written(NamedTuple):
+    """A function or class as its source has it."""
+
+    docstring: str
+    described: set
+    keywords: set
+    is_completed: bool
+
+
+def written():
+    """The functions and classes of core that have docstrings; several may have a name."""
+    core = Path(burn.__file__).parent
+    found = {}
+    for path in [*core.glob("functions/**/*.py"), *core.glob("nn/*.py"), *core.glob("optim/*.py")]:
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node):
+                found.setdefault(node.name, []).append(as_written(node))
+    return found
+
+
+def as_written(node):
+    text = ast.get_docstring(node)
+    decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+    methods = [child for child in node.body if getattr(child, "name", "") == "__init__"]
+    takes = getattr(methods[0] if methods else node, "args", None)
+    return Written(
+        text,
+        set(documented(sections_of(text).get("Parameters", []))),
+        {argument.arg for argument in [*takes.args, *takes.kwonlyargs]} - {"self"}
+        if takes
+        else set(),
+        any(decorator.startswith("documented_as(") for decorator in decorators),
+    )
+
+
+SOURCES = written()
+COMPLETED = [
+    pytest.param(source, id=name)
+    for name, sources in sorted(SOURCES.items())
+    for source in sources
+    if source.is_completed
+]
+
+
+def described(source, seen=()):
+    """The parameters that a docstring describes, and those that it names describe."""
+    named = {name for name in re.findall(r"`(?:\w+\.)*(\w+)`", source.docstring) if name in SOURCES}
+    others = [
+        described(other, (*seen, name)) for name in named - {*seen} for other in SOURCES[name]
+    ]
+    return source.described.union(*others)
+
+
+@pytest.mark.together("source", COMPLETED)
+def test_a_docstring_that_leaves_out_a_keyword_names_a_function_that_describes_it(source):
+    assert source.keywords <= described(source)
+
+
+def test_editors_and_help_show_what_a_docstring_has_and_what_it_takes_over():
+    assert len(COMPLETED) > 200
+    found = sections(burn.nn.functional.conv1d)
+    assert documented(found["Parameters"])[:4] == ["x", "weight", "bias", "stride"]
+    assert "x : Tensor, shape (N, C, L)" in found["Parameters"]
+    assert "    A batch of signals, float." in found["Parameters"]
+    assert found["Raises"][0] == "ShapeError"
+
+
+@documented_as(burn.nn.functional.huber_loss, {"Largest error": "The error"})
+def loss(prediction, target, /, *, factor=1.0, delta=1.0):
+    """Some loss.
+
+    Parameters
+    ----------
+    target : Tensor
+        Its own.
+    factor : float
+        Its own too.
+
+    Raises
+    ------
+    ShapeError
+        Also its own.
+    """
+
+
+def test_a_docstring_keeps_its_own_descriptions():
+    found = sections(loss)
+    assert documented(found["Parameters"]) == ["prediction", "target", "factor", "delta"]
+    assert found["Parameters"][3:5] == ["    Its own.", "factor : float"]
+    assert found["Parameters"][-2].startswith("    The error of which the square counts")
+    assert found["Raises"][:3] == ["ShapeError", "    Also its own.", "ArgumentError"]
+    assert "Examples" not in found
+
+
+def test_the_pages_show_what_help_shows():
+    extensions = griffe.load_extensions(DOCS / "completed_docstrings.py")
+    core = Path(burn.__file__).parents[1]
+    module = griffe.load(
+        "burn.functions.nn.convolution", search_paths=[core], extensions=extensions
+    )
+    for name in ("conv1d", "conv2d"):
+        text = inspect.getdoc(getattr(burn.nn.functional, name))
+        assert module[name].docstring.value == text

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn.devices import Device
 from burn.dispatch import DispatchTensor
+from burn.docstrings import documented_as
 from burn.dtype import DType, bool_
 from burn.errors import ArgumentError, BurnError, OperandTypeError, ShapeError
 from burn.functions import calls
@@ -202,9 +203,9 @@ def zeros(
     shape : int or tuple of int
         Length of each axis.
     dtype : DType or str, optional
-        Dtype of the elements. By default the device's default float dtype.
+        Dtype of the result. By default the device's default float dtype.
     device : Device or str, optional
-        Device of the tensor. By default the default device.
+        Device of the result; the default device if left out.
 
     Returns
     -------
@@ -226,29 +227,13 @@ def zeros(
     return _filled(shape, 0.0, _float_dtype(dtype, target, "zeros"), target, "zeros")
 
 
+@documented_as(zeros)
 def ones(
     shape: int | Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """A tensor of ones.
 
-    Parameters
-    ----------
-    shape : int or tuple of int
-        Length of each axis.
-    dtype : DType or str, optional
-        Dtype of the elements. By default the device's default float dtype.
-    device : Device or str, optional
-        Device of the tensor. By default the default device.
-
-    Returns
-    -------
-    Tensor
-        Of the given shape.
-
-    Raises
-    ------
-    ShapeError
-        If `shape` is no shape, or a length is negative.
+    The parameters are those of `zeros`.
 
     Examples
     --------
@@ -260,29 +245,13 @@ def ones(
     return _filled(shape, 1.0, _float_dtype(dtype, target, "ones"), target, "ones")
 
 
+@documented_as(zeros)
 def empty(
     shape: int | Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """A tensor whose values do not matter; they are zeros.
 
-    Parameters
-    ----------
-    shape : int or tuple of int
-        Length of each axis.
-    dtype : DType or str, optional
-        Dtype of the elements. By default the device's default float dtype.
-    device : Device or str, optional
-        Device of the tensor. By default the default device.
-
-    Returns
-    -------
-    Tensor
-        Of the given shape.
-
-    Raises
-    ------
-    ShapeError
-        If `shape` is no shape, or a length is negative.
+    The parameters are those of `zeros`.
 
     Examples
     --------
@@ -318,7 +287,7 @@ def full_like(
     Returns
     -------
     Tensor
-        Of the shape of `x`.
+        In the shape of `x`.
 
     Raises
     ------
@@ -371,7 +340,7 @@ def zeros_like(
     Returns
     -------
     Tensor
-        Of the shape of `x`.
+        In the shape of `x`.
 
     Examples
     --------
@@ -382,24 +351,13 @@ def zeros_like(
     return _filled_like(x, 0, dtype, device, "zeros_like")
 
 
+@documented_as(zeros_like)
 def ones_like(
     x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """Ones in the shape of `x`.
 
-    Parameters
-    ----------
-    x : Tensor
-        Tensor that gives the shape.
-    dtype : DType or str, optional
-        Dtype of the elements. By default that of `x`.
-    device : Device or str, optional
-        Device of the tensor. By default that of `x`.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`.
+    The parameters are those of `zeros_like`.
 
     Examples
     --------
@@ -410,24 +368,13 @@ def ones_like(
     return _filled_like(x, 1, dtype, device, "ones_like")
 
 
+@documented_as(zeros_like)
 def empty_like(
     x: Tensor, /, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """A tensor in the shape of `x` whose values do not matter.
 
-    Parameters
-    ----------
-    x : Tensor
-        Tensor that gives the shape.
-    dtype : DType or str, optional
-        Dtype of the elements. By default that of `x`.
-    device : Device or str, optional
-        Device of the tensor. By default that of `x`.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`.
+    The parameters are those of `zeros_like`.
 
     Examples
     --------
@@ -556,9 +503,9 @@ def eye(
         Index of the diagonal: 0 is the main one, those above it have positive indices. Beyond the
         matrix there are no ones.
     dtype : DType or str, optional
-        Dtype of the elements. By default the device's default float dtype.
+        Dtype of the result. By default the device's default float dtype.
     device : Device or str, optional
-        Device of the tensor. By default the default device.
+        Device of the result; the default device if left out.
 
     Returns
     -------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.errors import AxisError
 from burn.functions import calls
 from burn.functions.common import DTypeLike
@@ -59,6 +60,7 @@ def cumulative_sum(
     return _scan(calls.cumsum, x, axis, dtype, include_initial, 0, "cumulative_sum")
 
 
+@documented_as(cumulative_sum)
 def cumulative_prod(
     x: Tensor,
     /,
@@ -69,26 +71,14 @@ def cumulative_prod(
 ) -> Tensor:
     """Products of the elements up to each one along an axis.
 
+    The other parameters are those of `cumulative_sum`.
+
     Parameters
     ----------
-    x : Tensor
-        Tensor of numbers; booleans count as 0 and 1.
-    axis : int, optional
-        The axis; a 1-d tensor needs none.
     dtype : DType, optional
         Dtype of the products; the default is that of `prod`.
     include_initial : bool
         Whether the product of no elements, 1, comes first.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`; with `include_initial`, the axis is longer by 1.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis, or several axes and none is given.
 
     Examples
     --------
@@ -129,26 +119,17 @@ def cummax(x: Tensor, /, *, axis: int | None = None) -> Tensor:
     return calls.cummax(x, axis=scan_axis(x, axis, "cummax"))
 
 
+@documented_as(cummax)
 def cummin(x: Tensor, /, *, axis: int | None = None) -> Tensor:
     """Smallest of the elements up to each one along an axis. NaN propagates.
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor.
-    axis : int, optional
-        The axis; a 1-d tensor needs none.
+    The parameters are those of `cummax`.
 
     Returns
     -------
     Tensor
         In the shape and dtype of `x`. The gradient of each element goes to the smallest element so
         far, the last of equals.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis, or several axes and none is given.
 
     Examples
     --------

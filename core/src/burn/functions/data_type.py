@@ -10,6 +10,7 @@ import numpy as np
 
 from burn.devices import Device
 from burn.dispatch import DispatchTensor, dtype_with_number
+from burn.docstrings import documented_as
 from burn.dtype import DType, Kind, promote
 from burn.errors import ArgumentError, DTypeError, OperandTypeError
 from burn.functions.common import DTypeLike
@@ -135,23 +136,14 @@ def finfo(type: DTypeOrTensor, /) -> FloatInfo:
     )
 
 
+@documented_as(finfo)
 def iinfo(type: DTypeOrTensor, /) -> IntegerInfo:
     """Limits of an integer dtype.
-
-    Parameters
-    ----------
-    type : DType, str or Tensor
-        The dtype, or a tensor of it.
 
     Returns
     -------
     IntegerInfo
         The limits.
-
-    Raises
-    ------
-    DTypeError
-        If it is of another kind.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from burn.dispatch import DispatchTensor, as_python
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from burn.functions import calls
 from burn.functions.common import Operand
@@ -143,7 +144,7 @@ def select_add(x: Tensor, indices: Tensor, value: Tensor, /, *, axis: int) -> Te
     Returns
     -------
     Tensor
-        Of the shape of `x`.
+        In the shape of `x`.
 
     Raises
     ------
@@ -161,32 +162,26 @@ def select_add(x: Tensor, indices: Tensor, value: Tensor, /, *, axis: int) -> Te
     return calls.select_add(x, indices, value, axis=number)
 
 
+@documented_as(take_along_axis)
 def put_along_axis(x: Tensor, indices: Tensor, values: Operand, /, *, axis: int) -> Tensor:
     """A tensor with other elements at the indices that `take_along_axis` reads.
 
     Unlike NumPy's function it returns a new tensor.
 
+    The other parameters are those of `take_along_axis`.
+
     Parameters
     ----------
-    x : Tensor
-        Any tensor.
     indices : Tensor
         Integers in [-n, n), where n is the length of the axis. Its shape broadcasts with that of
         `x` on the other axes. Of repeated indices the last one wins.
     values : Tensor or number
         The new elements, which broadcast to the indices; they are converted to the dtype of `x`.
-    axis : int
-        The axis that is indexed.
 
     Returns
     -------
     Tensor
         Of the shape and dtype of `x`.
-
-    Raises
-    ------
-    OutOfRangeError
-        If an index is not in [-n, n); on an asynchronous device at the next read.
 
     Examples
     --------
@@ -206,33 +201,22 @@ def put_along_axis(x: Tensor, indices: Tensor, values: Operand, /, *, axis: int)
     return calls.scatter(x, indices, values, axis=number, update="assign")
 
 
+@documented_as(select_add)
 def select_assign(
     x: Tensor, indices: Tensor, value: Tensor, /, *, axis: int, update: str = "assign"
 ) -> Tensor:
     """`x` updated with slices of `value` at indices along an axis.
 
+    The other parameters are those of `select_add`.
+
     Parameters
     ----------
     x : Tensor
         Any tensor.
-    indices : Tensor, shape (N,)
-        Integers in [-n, n), where n is the length of the axis.
     value : Tensor
         N slices, of the shape of `x` on the other axes.
-    axis : int
-        The axis that is indexed.
     update : {"assign", "add", "multiply", "min", "max"}
         How an element and a value combine; see `scatter`.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`.
-
-    Raises
-    ------
-    OutOfRangeError
-        If an index is not in [-n, n); on an asynchronous device at the next read.
 
     Examples
     --------
@@ -320,6 +304,7 @@ def gather_nd(x: Tensor, indices: Tensor, /, *, batch_dims: int = 0) -> Tensor:
     return calls.gather_nd(x, calls.concat([*rows, indices], axis=indices.ndim - 1))
 
 
+@documented_as(select_add)
 def scatter_nd(x: Tensor, indices: Tensor, value: Tensor, /, *, update: str = "assign") -> Tensor:
     """`x` updated with a part of `value` for each row of indices, which index its first axes.
 
@@ -334,16 +319,6 @@ def scatter_nd(x: Tensor, indices: Tensor, value: Tensor, /, *, update: str = "a
         of the remaining axes of `x`.
     update : {"assign", "add", "multiply", "min", "max"}
         How an element and a value combine; see `scatter`.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`.
-
-    Raises
-    ------
-    OutOfRangeError
-        If an index is not in [-n, n); on an asynchronous device at the next read.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.errors import ShapeError
 from burn.functions.cumulative import cumulative_sum
 from burn.functions.normalize import as_float, check_tensor, normalize_axis
@@ -56,33 +57,18 @@ def trapezoid(y: Tensor, /, x: Tensor | None = None, *, dx: float = 1.0, axis: i
     return sum(areas, axis=number)
 
 
+@documented_as(trapezoid)
 def cumulative_trapezoid(
     y: Tensor, /, x: Tensor | None = None, *, dx: float = 1.0, axis: int = -1
 ) -> Tensor:
     """Integrals from the first value of an axis to each later one, by the trapezoidal rule.
 
-    Parameters
-    ----------
-    y : Tensor
-        Values of the function; integers give the default float dtype.
-    x : Tensor, optional
-        Where the values lie: a vector as long as the axis, or a tensor that broadcasts with `y`.
-    dx : float
-        Distance of neighbouring values, where `x` is left out.
-    axis : int
-        The axis along which is integrated.
+    The parameters are those of `trapezoid`.
 
     Returns
     -------
     Tensor
         The integrals, one fewer along the axis than there are values.
-
-    Raises
-    ------
-    AxisError
-        If `y` has no such axis.
-    ShapeError
-        If `x` has another length along it.
 
     Examples
     --------

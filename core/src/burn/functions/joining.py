@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.functions.manipulation import concat, expand_dims
 from burn.functions.normalize import check_tensor, check_tensors
 from burn.functions.views import independent
@@ -44,23 +45,14 @@ def hstack(tensors: Sequence[Tensor], /) -> Tensor:
     return concat(parts, axis=min(parts[0].ndim, 2) - 1)
 
 
+@documented_as(hstack)
 def vstack(tensors: Sequence[Tensor], /) -> Tensor:
     """Tensors joined along the first axis, of which vectors and numbers become rows.
-
-    Parameters
-    ----------
-    tensors : sequence of Tensor
-        Tensors on one device, of equal lengths except along the axis. Their dtypes promote.
 
     Returns
     -------
     Tensor
         The joined tensors, of two axes or more: a vector of N elements has the shape (1, N).
-
-    Raises
-    ------
-    ShapeError
-        If their lengths differ along another axis, or they have not the same number of axes.
 
     Examples
     --------
@@ -74,24 +66,15 @@ def vstack(tensors: Sequence[Tensor], /) -> Tensor:
     )
 
 
+@documented_as(hstack)
 def dstack(tensors: Sequence[Tensor], /) -> Tensor:
     """Tensors joined along the third axis.
-
-    Parameters
-    ----------
-    tensors : sequence of Tensor
-        Tensors on one device, of equal lengths except along the axis. Their dtypes promote.
 
     Returns
     -------
     Tensor
         The joined tensors, of three axes or more: a vector of N elements has the shape (1, N, 1),
         and a matrix (M, N) the shape (M, N, 1).
-
-    Raises
-    ------
-    ShapeError
-        If their lengths differ along another axis, or they have not the same number of axes.
 
     Examples
     --------
@@ -105,23 +88,14 @@ def dstack(tensors: Sequence[Tensor], /) -> Tensor:
     )
 
 
+@documented_as(hstack)
 def column_stack(tensors: Sequence[Tensor], /) -> Tensor:
     """Tensors joined along the second axis, of which vectors and numbers become columns.
-
-    Parameters
-    ----------
-    tensors : sequence of Tensor
-        Tensors on one device, of equal lengths except along the axis. Their dtypes promote.
 
     Returns
     -------
     Tensor
         The joined tensors, of two axes or more: a vector of N elements has the shape (N, 1).
-
-    Raises
-    ------
-    ShapeError
-        If their lengths differ along another axis, or they have not the same number of axes.
 
     Examples
     --------
@@ -132,33 +106,6 @@ def column_stack(tensors: Sequence[Tensor], /) -> Tensor:
     """
     parts = [_with_axes(check_tensor, 1) for check_tensor in check_tensors(tensors, "column_stack")]
     return concat([expand_dims(part, 1) if part.ndim == 1 else part for part in parts], axis=1)
-
-
-def atleast_1d(*tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
-    """Tensors with one axis or more.
-
-    Parameters
-    ----------
-    *tensors : Tensor
-        One tensor or several.
-
-    Returns
-    -------
-    Tensor or tuple of Tensor
-        The elements of each, no view; a tuple unless there is one tensor.
-
-    Raises
-    ------
-    OperandTypeError
-        If one is no tensor.
-
-    Examples
-    --------
-    >>> import burn
-    >>> burn.atleast_1d(burn.asarray([1, 2], device="cpu")).shape
-    (2,)
-    """
-    return _at_least(tensors, 1, "atleast_1d")
 
 
 def atleast_2d(*tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
@@ -188,23 +135,26 @@ def atleast_2d(*tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
     return _at_least(tensors, 2, "atleast_2d")
 
 
+@documented_as(atleast_2d)
+def atleast_1d(*tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
+    """Tensors with one axis or more.
+
+    The parameter is that of `atleast_2d`.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.atleast_1d(burn.asarray([1, 2], device="cpu")).shape
+    (2,)
+    """
+    return _at_least(tensors, 1, "atleast_1d")
+
+
+@documented_as(atleast_2d)
 def atleast_3d(*tensors: Tensor) -> Tensor | tuple[Tensor, ...]:
     """Tensors with three axes or more: a vector of N elements gets the shape (1, N, 1).
 
-    Parameters
-    ----------
-    *tensors : Tensor
-        One tensor or several.
-
-    Returns
-    -------
-    Tensor or tuple of Tensor
-        The elements of each, no view; a tuple unless there is one tensor.
-
-    Raises
-    ------
-    OperandTypeError
-        If one is no tensor.
+    The parameter is that of `atleast_2d`.
 
     Examples
     --------

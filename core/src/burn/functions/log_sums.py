@@ -24,9 +24,9 @@ def logsumexp(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Ten
     x : Tensor
         Real numbers.
     axis : int, tuple of int or None
-        Axes to sum over; None for all.
+        Axes to reduce; None for all.
     keepdims : bool
-        Whether the summed axes stay, with length 1.
+        Whether the reduced axes stay, with length 1.
 
     Returns
     -------

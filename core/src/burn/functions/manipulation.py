@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from burn.dispatch import DispatchTensor
+from burn.docstrings import documented_as
 from burn.errors import AxisError, DTypeError, OperandTypeError, ShapeError
 from burn.functions import calls
 from burn.functions.common import Axis, DeviceLike, DTypeLike
@@ -83,7 +84,7 @@ def astype(
     Returns
     -------
     Tensor
-        Of the shape of `x`.
+        In the shape of `x`.
 
     Raises
     ------
@@ -260,25 +261,14 @@ def _permuted(x: Tensor, axes: Sequence[int], operation: str) -> Tensor:
     )
 
 
+@documented_as(permute_dims)
 def transpose(x: Tensor, /, axes: Sequence[int] | None = None) -> Tensor:
     """A view with the axes in another order, as NumPy's function of this name.
 
     Parameters
     ----------
-    x : Tensor
-        Any tensor.
     axes : sequence of int, optional
         A permutation of the axes: output axis i is input axis ``axes[i]``. None reverses the axes.
-
-    Returns
-    -------
-    Tensor
-        The view.
-
-    Raises
-    ------
-    AxisError
-        If `axes` is no permutation of the axes.
 
     Examples
     --------
@@ -326,6 +316,7 @@ def transposed_matrices(x: Tensor, rank: int) -> Tensor:
     return _view_permute(x, (1, 0) if rank == 2 else (*range(rank - 2), rank - 1, rank - 2))
 
 
+@documented_as(permute_dims)
 def moveaxis(
     x: Tensor, source: int | tuple[int, ...], destination: int | tuple[int, ...], /
 ) -> Tensor:
@@ -333,17 +324,10 @@ def moveaxis(
 
     Parameters
     ----------
-    x : Tensor
-        Any tensor.
     source : int or tuple of int
         The axes to move.
     destination : int or tuple of int
         Their positions in the result.
-
-    Returns
-    -------
-    Tensor
-        The view.
 
     Raises
     ------
@@ -465,20 +449,14 @@ def broadcast_shapes(*shapes: Shape) -> Shape:
         raise
 
 
+@documented_as(permute_dims)
 def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     """A view with new axes of length 1.
 
     Parameters
     ----------
-    x : Tensor
-        Any tensor.
     axis : int or tuple of int
         Positions of the new axes in the result.
-
-    Returns
-    -------
-    Tensor
-        The view.
 
     Raises
     ------
@@ -506,20 +484,14 @@ def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     return _view_reshape(x, shape)
 
 
+@documented_as(broadcast_to)
 def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:
     """A view without axes of length 1.
 
     Parameters
     ----------
-    x : Tensor
-        Any tensor.
     axis : int, tuple of int or None
         The axes to remove, of length 1; None for all of them.
-
-    Returns
-    -------
-    Tensor
-        The view.
 
     Raises
     ------
@@ -545,20 +517,14 @@ def squeeze(x: Tensor, /, axis: Axis = None) -> Tensor:
     return _view_reshape(x, kept)
 
 
+@documented_as(permute_dims)
 def flip(x: Tensor, /, *, axis: Axis = None) -> Tensor:
     """A view with the elements in reverse order along axes.
 
     Parameters
     ----------
-    x : Tensor
-        Any tensor.
     axis : int, tuple of int or None
         The axes to reverse; None for all of them.
-
-    Returns
-    -------
-    Tensor
-        The view.
 
     Raises
     ------

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn.dispatch import DispatchTensor
+from burn.docstrings import documented_as
 from burn.dtype import Kind
 from burn.errors import ArgumentError, DTypeError, OutOfMemoryError, ShapeError
 from burn.functions import calls
@@ -122,7 +123,7 @@ def cartesian_grid(shape: int | Shape, /, *, device: DeviceLike | None = None) -
     shape : int or tuple of int
         Length of each axis; N of them.
     device : Device or str, optional
-        Device of the tensor. By default the default device.
+        Device of the result; the default device if left out.
 
     Returns
     -------
@@ -191,31 +192,20 @@ def one_hot(
     )
 
 
+@documented_as(one_hot)
 def one_hot_fill(
     x: Tensor, num_classes: int, on_value: float, off_value: float, /, *, axis: int = -1
 ) -> Tensor:
     """One number at the index that each element gives along a new axis, another at the others.
 
+    The other parameters are those of `one_hot`.
+
     Parameters
     ----------
     x : Tensor
         Integers in [-n, n), where n is the number of classes; see `one_hot`.
-    num_classes : int
-        Length of the new axis.
     on_value, off_value : number
         The numbers at the index and at the others. They decide which default dtype the result has.
-    axis : int
-        Position of the new axis in the result.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x` with the new axis.
-
-    Raises
-    ------
-    DTypeError
-        If `x` does not hold integers.
 
     Examples
     --------

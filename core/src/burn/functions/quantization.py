@@ -87,7 +87,7 @@ def default_quant_scheme(device: DeviceLike | None = None) -> QuantScheme:
     Parameters
     ----------
     device : Device or str, optional
-        The default device if left out.
+        Device of the result; the default device if left out.
 
     Returns
     -------

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from burn.backend.invalid_values import InvalidValue
 from burn.devices import VMAP, Device, Transform, each_layer, running, transforms, under_running
+from burn.docstrings import documented_as
 from burn.dtype import DType, float32, float64, int32, uint32
 from burn.errors import ArgumentError, DTypeError, ShapeError
 from burn.functions import calls
@@ -127,6 +128,7 @@ def uniform(
     return _draw("random_uniform", device, dtype, words, attrs)
 
 
+@documented_as(uniform)
 def normal(
     shape: int | Shape = (),
     mean: float = 0.0,
@@ -137,28 +139,17 @@ def normal(
 ) -> Tensor:
     """Normal numbers with a mean and a standard deviation.
 
+    The other parameters are those of `uniform`.
+
     Parameters
     ----------
-    shape : int or tuple of int
-        Length of each axis.
     mean, std : float
         Mean and standard deviation of the distribution.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor
-        Independent numbers in the given shape.
 
     Raises
     ------
     ArgumentError
         If the mean is not finite, or the standard deviation negative or not finite.
-    DTypeError
-        If `dtype` is no float dtype.
 
     Notes
     -----
@@ -182,6 +173,7 @@ def normal(
     return _draw("random_normal", device, dtype, words, attrs)
 
 
+@documented_as(uniform)
 def truncated_normal(
     shape: int | Shape = (),
     mean: float = 0.0,
@@ -194,31 +186,20 @@ def truncated_normal(
 ) -> Tensor:
     """Normal numbers with a mean and a standard deviation, of those in [low, high].
 
+    The other parameters are those of `uniform`.
+
     Parameters
     ----------
-    shape : int or tuple of int
-        Length of each axis.
     mean, std : float
         Mean and standard deviation of the distribution before it is truncated.
     low, high : float
         Bounds of the numbers, which may be infinite. They do not scale with `std`.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor
-        Independent numbers in the given shape.
 
     Raises
     ------
     ArgumentError
         If the mean is not finite, the standard deviation not positive and finite, `low` not below
         `high`, or the probability of the range less than 0.0001.
-    DTypeError
-        If `dtype` is no float dtype.
 
     Notes
     -----

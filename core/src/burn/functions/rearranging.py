@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard
 import numpy as np
 
 from burn.dispatch import DispatchTensor
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError, AxisError, DTypeError, ShapeError
 from burn.functions import calls
 from burn.functions.common import Axis
@@ -425,22 +426,16 @@ def chunk(x: Tensor, chunks: int, /, *, axis: int = 0) -> tuple[Tensor, ...]:
     return tuple([_view_of_part(x, number, start, min(size, length - start)) for start in starts])
 
 
+@documented_as(chunk)
 def split_with_sizes(x: Tensor, sizes: Sequence[int], /, *, axis: int = 0) -> tuple[Tensor, ...]:
     """Views of parts of given lengths along an axis.
 
+    The other parameters are those of `chunk`.
+
     Parameters
     ----------
-    x : Tensor
-        Any tensor.
     sizes : sequence of int
         Lengths of the parts, which add up to that of the axis.
-    axis : int
-        The axis.
-
-    Returns
-    -------
-    tuple of Tensor
-        The views.
 
     Raises
     ------

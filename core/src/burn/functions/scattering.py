@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Final
 
 from burn.dispatch import DispatchTensor
+from burn.docstrings import documented_as
 from burn.dtype import DType, float32
 from burn.errors import DTypeError, ShapeError
 from burn.functions import calls
@@ -97,7 +98,7 @@ def scatter_add(x: Tensor, indices: Tensor, value: Operand, /, *, axis: int) -> 
     Returns
     -------
     Tensor
-        Of the shape of `x`.
+        In the shape of `x`.
 
     Raises
     ------
@@ -123,6 +124,7 @@ def scatter_add(x: Tensor, indices: Tensor, value: Operand, /, *, axis: int) -> 
     return _replaced(x, region, calls.scatter_add(x[region], indices, value, axis=number))
 
 
+@documented_as(scatter_add)
 def scatter(
     x: Tensor,
     indices: Tensor,
@@ -138,18 +140,15 @@ def scatter(
     For two axes and ``axis=0`` the result starts as `x`, and then
     ``output[indices[i, j], j] = value[i, j]``, or another update.
 
+    The other parameters are those of `scatter_add`.
+
     Parameters
     ----------
     x : Tensor
         Any tensor.
-    indices : Tensor
-        Integers in [-n, n), where n is the length of the axis. On the other axes its lengths are
-        at most those of `x`, of which the first elements are written.
     value : Tensor or number
         The updates: one for all indices, or a tensor at least as long as `indices` on each axis,
         whose first elements are read.
-    axis : int
-        The axis that is indexed.
     update : {"assign", "add", "multiply", "min", "max", "mean"}
         How an element and its values combine. Of several values assigned at one index the last one
         in row-major order wins; the other updates combine all of them. A mean of integers is
@@ -158,23 +157,12 @@ def scatter(
         Whether an element of `x` at an index is among the values that are combined there; without
         effect on "assign".
 
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`.
-
     Raises
     ------
     ArgumentError
         If `update` is another string.
-    AxisError
-        If `x` has no such axis.
     DTypeError
         If booleans are added, multiplied or averaged, or complex numbers compared.
-    OutOfRangeError
-        If an index is not in [-n, n); on an asynchronous device at the next read.
-    ShapeError
-        If the ranks differ, or the indices are longer than `x` on another axis, or than `value`.
 
     Examples
     --------

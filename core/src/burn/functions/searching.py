@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from burn.dispatch import DispatchTensor
+from burn.docstrings import documented_as
 from burn.errors import ShapeError
 from burn.functions import calls
 from burn.functions.common import Axis, Operand
@@ -62,7 +63,7 @@ def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
         The axis to search along; without one, the index is that among all elements in row-major
         order.
     keepdims : bool
-        Whether the searched axes stay, with length 1.
+        Whether the reduced axes stay, with length 1.
 
     Returns
     -------
@@ -86,30 +87,11 @@ def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
 
 @reduction
+@documented_as(argmax)
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Index of the smallest element, the first of equals. NaN comes before all numbers.
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor.
-    axis : int, optional
-        The axis to search along; without one, the index is that among all elements in row-major
-        order.
-    keepdims : bool
-        Whether the searched axes stay, with length 1.
-
-    Returns
-    -------
-    Tensor
-        In the device's default integer dtype, without the searched axes.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-    ShapeError
-        If there are no elements to choose from.
+    The parameters are those of `argmax`.
 
     Examples
     --------
@@ -121,6 +103,7 @@ def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> 
 
 
 @reduction
+@documented_as(argmax)
 def max_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> ValuesAndIndices:
     """Largest elements along an axis, and their indices: the first of equals.
 
@@ -131,7 +114,7 @@ def max_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> Valu
     axis : int
         The axis to search along.
     keepdims : bool
-        Whether the searched axis stays, with length 1.
+        Whether the reduced axis stays, with length 1.
 
     Returns
     -------
@@ -140,13 +123,6 @@ def max_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> Valu
         alone, while equal elements share that of `max`.
     indices : Tensor
         Their indices along the axis, in the device's default integer dtype.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-    ShapeError
-        If there are no elements to choose from.
 
     Examples
     --------
@@ -160,6 +136,7 @@ def max_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> Valu
 
 
 @reduction
+@documented_as(argmax)
 def min_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> ValuesAndIndices:
     """Smallest elements along an axis, and their indices: the first of equals.
 
@@ -170,7 +147,7 @@ def min_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> Valu
     axis : int
         The axis to search along.
     keepdims : bool
-        Whether the searched axis stays, with length 1.
+        Whether the reduced axis stays, with length 1.
 
     Returns
     -------
@@ -179,13 +156,6 @@ def min_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> Valu
         alone, while equal elements share that of `min`.
     indices : Tensor
         Their indices along the axis, in the device's default integer dtype.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-    ShapeError
-        If there are no elements to choose from.
 
     Examples
     --------
@@ -217,7 +187,7 @@ def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) ->
     Parameters
     ----------
     x : Tensor
-        Tensor of any dtype.
+        Any tensor.
     axis : int, tuple of int or None
         Axes to count along; None for all.
     keepdims : bool
@@ -396,7 +366,7 @@ def argwhere(x: Tensor, /) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Tensor of any dtype.
+        Any tensor.
 
     Returns
     -------

@@ -10,6 +10,7 @@ import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from burn.dispatch import DispatchTensor
+from burn.docstrings import documented_as
 from burn.dtype import Kind, bool_
 from burn.functions import calls
 from burn.functions.common import Operand
@@ -69,7 +70,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     Parameters
     ----------
     x : Tensor
-        Tensor of any dtype.
+        Any tensor.
 
     Returns
     -------
@@ -98,7 +99,7 @@ def unique_counts(x: Tensor, /) -> UniqueCounts:
     Parameters
     ----------
     x : Tensor
-        Tensor of any dtype.
+        Any tensor.
 
     Returns
     -------
@@ -124,7 +125,7 @@ def unique_inverse(x: Tensor, /) -> UniqueInverse:
     Parameters
     ----------
     x : Tensor
-        Tensor of any dtype.
+        Any tensor.
 
     Returns
     -------
@@ -150,7 +151,7 @@ def unique_values(x: Tensor, /) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Tensor of any dtype.
+        Any tensor.
 
     Returns
     -------
@@ -181,7 +182,7 @@ def unique(
     Parameters
     ----------
     x : Tensor
-        Tensor of any dtype.
+        Any tensor.
     axis : int, optional
         The axis whose slices are compared, in lexicographic order of their elements; all elements
         by default.
@@ -251,6 +252,7 @@ def unique(
     return (values, *chosen) if chosen else values
 
 
+@documented_as(unique)
 def unique_consecutive(
     x: Tensor,
     /,
@@ -263,8 +265,6 @@ def unique_consecutive(
 
     Parameters
     ----------
-    x : Tensor
-        Tensor of any dtype.
     axis : int, optional
         The axis whose slices are compared; all elements in row-major order by default.
     return_inverse : bool
@@ -280,11 +280,6 @@ def unique_consecutive(
         In the shape of `x`; for slices a vector.
     counts : Tensor, optional
         The length of each run.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError, ShapeError
 from burn.functions import calls
 from burn.functions.creation import arange, zeros_like
@@ -62,19 +63,16 @@ def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool
     return calls.sort(x, axis=normalize_axis(x, axis, "sort"), descending=descending)
 
 
+@documented_as(sort)
 def argsort(
     x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True
 ) -> Tensor:
     """Indices that sort the elements along an axis; NaN is largest.
 
+    The other parameters are those of `sort`.
+
     Parameters
     ----------
-    x : Tensor
-        Real tensor.
-    axis : int
-        The axis to sort along.
-    descending : bool
-        Whether the largest come first.
     stable : bool
         Without effect: equal elements always keep their order.
 
@@ -82,11 +80,6 @@ def argsort(
     -------
     Tensor
         In the shape of `x` and the device's default integer dtype.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
 
     Examples
     --------
@@ -101,19 +94,13 @@ def argsort(
     return calls.argsort(x, axis=number, descending=descending, dtype=x.device.settings.int_dtype)
 
 
+@documented_as(sort)
 def sort_with_indices(
     x: Tensor, /, *, axis: int = -1, descending: bool = False
 ) -> ValuesAndIndices:
     """The elements in sorted order along an axis, and their indices in `x`; NaN is largest.
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor.
-    axis : int
-        The axis to sort along.
-    descending : bool
-        Whether the largest come first.
+    The parameters are those of `sort`.
 
     Returns
     -------
@@ -121,11 +108,6 @@ def sort_with_indices(
         The sorted elements, in the shape and dtype of `x`.
     indices : Tensor
         What `argsort` gives: equal elements keep their order.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
 
     Examples
     --------
@@ -176,19 +158,11 @@ def argtopk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> Te
     return _top_indices(x, k, axis, "argtopk", largest=largest)
 
 
+@documented_as(argtopk)
 def topk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> ValuesAndIndices:
     """The `k` largest (or smallest) elements along an axis, the most extreme first.
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor. NaN is largest.
-    k : int
-        Number of elements to find.
-    axis : int
-        The axis to search along.
-    largest : bool
-        Whether to find the largest elements, or else the smallest.
+    The parameters are those of `argtopk`.
 
     Returns
     -------
@@ -196,13 +170,6 @@ def topk(x: Tensor, k: int, /, *, axis: int = -1, largest: bool = True) -> Value
         The elements, in the dtype of `x`; the axis has length `k`.
     indices : Tensor
         Their indices along the axis, as `argtopk` gives them.
-
-    Raises
-    ------
-    ArgumentError
-        If there are fewer than `k` elements.
-    AxisError
-        If `x` has no such axis.
 
     Examples
     --------
@@ -228,7 +195,7 @@ def kthvalue(x: Tensor, k: int, /, *, axis: int = -1, keepdims: bool = False) ->
     axis : int
         The axis to search along.
     keepdims : bool
-        Whether the searched axis stays, with length 1.
+        Whether the reduced axis stays, with length 1.
 
     Returns
     -------
@@ -281,7 +248,7 @@ def mode(x: Tensor, /, *, axis: int = -1, keepdims: bool = False) -> ValuesAndIn
     axis : int
         The axis to search along.
     keepdims : bool
-        Whether the searched axis stays, with length 1.
+        Whether the reduced axis stays, with length 1.
 
     Returns
     -------

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from burn.docstrings import documented_as
 from burn.dtype import DType, Kind, int64, uint32, uint64
 from burn.functions import calls
 from burn.functions._spread import accumulation_dtype, finite_correction, given_mean, root
@@ -49,12 +50,12 @@ def sum(
     x : Tensor
         Tensor of numbers; booleans count as 0 and 1.
     axis : int, tuple of int or None
-        Axes to sum over; None for all.
+        Axes to reduce; None for all.
     dtype : DType, optional
-        Dtype of the sum. By default that of `x` for floats, and at least the device's default
+        Dtype of the result. By default that of `x` for floats, and at least the device's default
         integer dtype for integers.
     keepdims : bool
-        Whether the summed axes stay, with length 1.
+        Whether the reduced axes stay, with length 1.
 
     Returns
     -------
@@ -83,32 +84,18 @@ def sum(
 
 
 @reduction
+@documented_as(sum)
 def prod(
     x: Tensor, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Tensor:
     """Product of the elements.
 
-    Parameters
-    ----------
-    x : Tensor
-        Tensor of numbers; booleans count as 0 and 1.
-    axis : int, tuple of int or None
-        Axes to multiply over; None for all.
-    dtype : DType, optional
-        Dtype of the product. By default that of `x` for floats, and at least the device's default
-        integer dtype for integers.
-    keepdims : bool
-        Whether the reduced axes stay, with length 1.
+    The parameters are those of `sum`.
 
     Returns
     -------
     Tensor
         The products, without the reduced axes; the product of no elements is 1.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
 
     Examples
     --------
@@ -124,27 +111,21 @@ def prod(
 
 
 @reduction
+@documented_as(sum)
 def mean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Arithmetic mean of the elements.
+
+    The other parameters are those of `sum`.
 
     Parameters
     ----------
     x : Tensor
         Tensor of numbers; integers give the default float dtype of the device.
-    axis : int, tuple of int or None
-        Axes to average over; None for all.
-    keepdims : bool
-        Whether the reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
         The means, without the reduced axes; the mean of no elements is NaN.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
 
     Examples
     --------
@@ -167,9 +148,9 @@ def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     x : Tensor
         Real tensor.
     axis : int, tuple of int or None
-        Axes to search; None for all.
+        Axes to reduce; None for all.
     keepdims : bool
-        Whether the searched axes stay, with length 1.
+        Whether the reduced axes stay, with length 1.
 
     Returns
     -------
@@ -197,30 +178,17 @@ def max(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 @reduction
+@documented_as(max)
 def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Smallest element. NaN propagates.
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor.
-    axis : int, tuple of int or None
-        Axes to search; None for all.
-    keepdims : bool
-        Whether the searched axes stay, with length 1.
+    The parameters are those of `max`.
 
     Returns
     -------
     Tensor
         The smallest elements, in the dtype of `x`, without the searched axes. Equal elements share
         the gradient.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-    ShapeError
-        If there are no elements to choose from.
 
     Examples
     --------
@@ -235,29 +203,21 @@ def min(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 @reduction
+@documented_as(max)
 def max_abs(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Largest magnitude of the elements. NaN propagates.
+
+    The other parameters are those of `max`.
 
     Parameters
     ----------
     x : Tensor
         Tensor of numbers.
-    axis : int, tuple of int or None
-        Axes to search; None for all.
-    keepdims : bool
-        Whether the searched axes stay, with length 1.
 
     Returns
     -------
     Tensor
         The largest magnitudes, without the searched axes.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-    ShapeError
-        If there are no elements to choose from.
 
     Examples
     --------
@@ -320,6 +280,7 @@ def var(
 
 
 @reduction
+@documented_as(var)
 def std(
     x: Tensor,
     /,
@@ -331,30 +292,17 @@ def std(
 ) -> Tensor:
     """Standard deviation, the square root of `var`. Where it is 0, its gradient is 0 too.
 
+    The other parameters are those of `var`.
+
     Parameters
     ----------
-    x : Tensor
-        Real tensor; integers give the default float dtype.
-    axis : int, tuple of int or None
-        Axes to reduce; None for all.
     correction : float
         What the number of elements is reduced by; 1 for an unbiased variance (Bessel).
-    keepdims : bool
-        Whether the reduced axes stay, with length 1.
-    mean : Tensor, optional
-        The mean to measure from, as `mean` gives it with ``keepdims=True``; it has a gradient too.
 
     Returns
     -------
     Tensor
         The standard deviations, without the reduced axes.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-    ShapeError
-        If the mean does not broadcast to the shape of `x`.
 
     Examples
     --------
@@ -375,21 +323,20 @@ class VarianceAndMean(NamedTuple):
 
 
 @reduction
+@documented_as(sum)
 def var_mean(
     x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
 ) -> VarianceAndMean:
     """Variance and mean over the same axes.
 
+    The other parameters are those of `sum`.
+
     Parameters
     ----------
     x : Tensor
         Real tensor; integers give the default float dtype.
-    axis : int, tuple of int or None
-        Axes to reduce; None for all.
     correction : float
         What the number of elements is reduced by in the variance; 1 for an unbiased estimate.
-    keepdims : bool
-        Whether the reduced axes stay, with length 1.
 
     Returns
     -------
@@ -397,11 +344,6 @@ def var_mean(
         What `var` gives.
     mean : Tensor
         What `mean` gives.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
 
     Examples
     --------
@@ -415,29 +357,16 @@ def var_mean(
 
 
 @reduction
+@documented_as(max)
 def ptp(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Distance from the smallest element to the largest ("peak to peak"). NaN propagates.
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor.
-    axis : int, tuple of int or None
-        Axes to search; None for all.
-    keepdims : bool
-        Whether the searched axes stay, with length 1.
+    The parameters are those of `max`.
 
     Returns
     -------
     Tensor
         ``max - min``, in the dtype of `x`, without the searched axes. Integers wrap, as in NumPy.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-    ShapeError
-        If there are no elements to choose from.
 
     Examples
     --------

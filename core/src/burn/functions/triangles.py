@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from burn.docstrings import documented_as
 from burn.errors import OutOfMemoryError, ShapeError
 from burn.functions import calls
 from burn.functions.common import DeviceLike
@@ -58,25 +59,11 @@ def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     return where(mask, x, False)  # noqa: FBT003 — 0 in any dtype
 
 
+@documented_as(tril)
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The upper triangle of a matrix, with zeros below the `k`-th diagonal.
 
-    Parameters
-    ----------
-    x : Tensor, shape (..., M, N)
-        A matrix, or a stack of matrices.
-    k : int
-        Index of the diagonal: 0 is the main one, those above it have positive indices.
-
-    Returns
-    -------
-    Tensor, shape (..., M, N)
-        The triangles.
-
-    Raises
-    ------
-    ShapeError
-        If `x` has fewer than two axes.
+    The parameters are those of `tril`.
 
     Examples
     --------
@@ -99,7 +86,7 @@ def tril_mask(shape: Shape, /, *, k: int = 0, device: DeviceLike | None = None) 
     k : int
         Index of the diagonal: 0 is the main one, those above it have positive indices.
     device : Device or str, optional
-        Device of the mask. By default the default device.
+        Device of the result; the default device if left out.
 
     Returns
     -------
@@ -122,27 +109,11 @@ def tril_mask(shape: Shape, /, *, k: int = 0, device: DeviceLike | None = None) 
     return independent(broadcast_to(offset > diagonal(k, lengths, "tril_mask"), lengths))
 
 
+@documented_as(tril_mask)
 def triu_mask(shape: Shape, /, *, k: int = 0, device: DeviceLike | None = None) -> Tensor:
     """Mask of the elements that `triu` sets to 0: True below the `k`-th diagonal.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape (..., M, N) of the mask.
-    k : int
-        Index of the diagonal: 0 is the main one, those above it have positive indices.
-    device : Device or str, optional
-        Device of the mask. By default the default device.
-
-    Returns
-    -------
-    Tensor, shape (..., M, N)
-        Booleans.
-
-    Raises
-    ------
-    ShapeError
-        If the shape has fewer than two axes.
+    The parameters are those of `tril_mask`.
 
     Examples
     --------
@@ -155,27 +126,11 @@ def triu_mask(shape: Shape, /, *, k: int = 0, device: DeviceLike | None = None) 
     return independent(broadcast_to(offset < diagonal(k, lengths, "triu_mask"), lengths))
 
 
+@documented_as(tril_mask)
 def diag_mask(shape: Shape, /, *, k: int = 0, device: DeviceLike | None = None) -> Tensor:
     """Mask of the elements off the `k`-th diagonal: True everywhere else.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Shape (..., M, N) of the mask.
-    k : int
-        Index of the diagonal: 0 is the main one, those above it have positive indices.
-    device : Device or str, optional
-        Device of the mask. By default the default device.
-
-    Returns
-    -------
-    Tensor, shape (..., M, N)
-        Booleans.
-
-    Raises
-    ------
-    ShapeError
-        If the shape has fewer than two axes.
+    The parameters are those of `tril_mask`.
 
     Examples
     --------
@@ -203,7 +158,7 @@ def tril_indices(
     m : int, optional
         Number of columns; `n` by default.
     device : Device or str, optional
-        Device of the tensors. By default the default device.
+        Device of the result; the default device if left out.
 
     Returns
     -------
@@ -229,33 +184,19 @@ def tril_indices(
     return _indices(np.zeros_like(stops), stops, device, "tril_indices")
 
 
+@documented_as(tril_indices)
 def triu_indices(
     n: int, /, k: int = 0, m: int | None = None, *, device: DeviceLike | None = None
 ) -> tuple[Tensor, Tensor]:
     """Row and column indices of the upper triangle of a matrix, in row-major order.
 
+    The other parameters are those of `tril_indices`.
+
     Parameters
     ----------
-    n : int
-        Number of rows.
     k : int
         Index of the first diagonal that counts: 0 is the main one, those above it have positive
         indices.
-    m : int, optional
-        Number of columns; `n` by default.
-    device : Device or str, optional
-        Device of the tensors. By default the default device.
-
-    Returns
-    -------
-    tuple of Tensor, shape (N,)
-        The row and the column of each of the N elements, as ``x[rows, columns]`` takes them: in
-        the default integer dtype of the device.
-
-    Raises
-    ------
-    ArgumentError
-        If `n` or `m` is negative.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.dispatch import DispatchTensor
+from burn.docstrings import documented_as
 from burn.dtype import Kind, promote
 from burn.functions import calls
 from burn.functions.common import Axis, Operand
@@ -36,7 +37,7 @@ def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     Parameters
     ----------
     x : Tensor
-        Tensor of any dtype.
+        Any tensor.
     axis : int, tuple of int or None
         Axes to reduce; None for all.
     keepdims : bool
@@ -65,27 +66,16 @@ def any(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
 
 
 @reduction
+@documented_as(any)
 def all(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Whether all elements are true (not 0). NaN is true.
 
-    Parameters
-    ----------
-    x : Tensor
-        Tensor of any dtype.
-    axis : int, tuple of int or None
-        Axes to reduce; None for all.
-    keepdims : bool
-        Whether the reduced axes stay, with length 1.
+    The parameters are those of `any`.
 
     Returns
     -------
     Tensor
         Bool tensor without the reduced axes; True where there are no elements.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
 
     Examples
     --------
@@ -194,6 +184,7 @@ def isclose(
     return _is_close(x1, x2, rtol, atol, "isclose", equal_nan=equal_nan)
 
 
+@documented_as(isclose)
 def allclose(
     x1: Operand,
     x2: Operand,
@@ -205,28 +196,12 @@ def allclose(
 ) -> bool:
     """Whether all elements are equal within a tolerance, as a Python bool, which is read.
 
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        What to compare; at least one is a tensor. An infinity is close to itself alone.
-    rtol, atol : float
-        Relative tolerance, of the size of `x2`, and absolute tolerance; neither is negative.
-    equal_nan : bool
-        Whether NaN is close to NaN.
+    The parameters are those of `isclose`.
 
     Returns
     -------
     bool
         Whether `isclose` holds for all elements.
-
-    Raises
-    ------
-    ArgumentError
-        If a tolerance is negative or NaN.
-    OperandTypeError
-        If there is no tensor.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from burn.docstrings import documented_as
 from burn.functions import elementwise
 from burn.nn import functional as F
 from burn.nn.init import constant
@@ -116,16 +117,9 @@ class Hardswish(Module):
     forward = staticmethod(F.hard_swish)
 
 
+@documented_as(F.hard_sigmoid)
 class Hardsigmoid(Module):
-    """``min(max(x / 6 + 1 / 2, 0), 1)``; see `burn.nn.functional.hard_sigmoid`.
-
-    Parameters
-    ----------
-    alpha : float
-        Slope.
-    beta : float
-        Value at 0.
-    """
+    """``min(max(x / 6 + 1 / 2, 0), 1)``; see `burn.nn.functional.hard_sigmoid`."""
 
     def __init__(self, alpha: float = 1.0 / 6.0, beta: float = 0.5) -> None:
         self.alpha, self.beta = alpha, beta
@@ -135,14 +129,9 @@ class Hardsigmoid(Module):
         return F.hard_sigmoid(x, alpha=self.alpha, beta=self.beta)
 
 
+@documented_as(F.leaky_relu)
 class LeakyReLU(Module):
-    """The input where it is positive, else a multiple; see `burn.nn.functional.leaky_relu`.
-
-    Parameters
-    ----------
-    negative_slope : float
-        Slope at and below 0.
-    """
+    """The input where it is positive, else a multiple; see `burn.nn.functional.leaky_relu`."""
 
     def __init__(self, negative_slope: float = 0.01) -> None:
         self.negative_slope = negative_slope
@@ -208,14 +197,9 @@ class PReLU(Module):
         return F.prelu(x, self.weight)
 
 
+@documented_as(F.elu)
 class ELU(Module):
-    """Exponential linear unit; see `burn.nn.functional.elu`.
-
-    Parameters
-    ----------
-    alpha : float
-        Negative of the limit for small inputs.
-    """
+    """Exponential linear unit; see `burn.nn.functional.elu`."""
 
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
@@ -225,14 +209,9 @@ class ELU(Module):
         return F.elu(x, alpha=self.alpha)
 
 
+@documented_as(F.celu)
 class CELU(Module):
-    """Continuously differentiable `ELU`; see `burn.nn.functional.celu`.
-
-    Parameters
-    ----------
-    alpha : float
-        Negative of the limit for small inputs; not 0.
-    """
+    """Continuously differentiable `ELU`; see `burn.nn.functional.celu`."""
 
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
@@ -242,14 +221,9 @@ class CELU(Module):
         return F.celu(x, alpha=self.alpha)
 
 
+@documented_as(F.gelu)
 class GELU(Module):
-    """Gaussian error linear unit; see `burn.nn.functional.gelu`.
-
-    Parameters
-    ----------
-    approximate : {"none", "tanh"}
-        Whether the error function is approximated by tanh.
-    """
+    """Gaussian error linear unit; see `burn.nn.functional.gelu`."""
 
     def __init__(self, approximate: Literal["none", "tanh"] = "none") -> None:
         self.approximate: Literal["none", "tanh"] = approximate
@@ -259,14 +233,9 @@ class GELU(Module):
         return F.gelu(x, approximate=self.approximate)
 
 
+@documented_as(F.hardtanh)
 class Hardtanh(Module):
-    """``min(max(x, low), high)``; see `burn.nn.functional.hardtanh`.
-
-    Parameters
-    ----------
-    low, high : float
-        Bounds of the result.
-    """
+    """``min(max(x, low), high)``; see `burn.nn.functional.hardtanh`."""
 
     def __init__(self, low: float = -1.0, high: float = 1.0) -> None:
         self.low, self.high = low, high
@@ -276,14 +245,9 @@ class Hardtanh(Module):
         return F.hardtanh(x, low=self.low, high=self.high)
 
 
+@documented_as(F.softplus)
 class Softplus(Module):
-    """``log(1 + exp(beta * x)) / beta``; see `burn.nn.functional.softplus`.
-
-    Parameters
-    ----------
-    beta : float
-        Sharpness.
-    """
+    """``log(1 + exp(beta * x)) / beta``; see `burn.nn.functional.softplus`."""
 
     def __init__(self, beta: float = 1.0) -> None:
         self.beta = beta
@@ -293,14 +257,9 @@ class Softplus(Module):
         return F.softplus(x, beta=self.beta)
 
 
+@documented_as(F.hard_shrink)
 class Hardshrink(Module):
-    """The input, but 0 near 0; see `burn.nn.functional.hard_shrink`.
-
-    Parameters
-    ----------
-    lambd : float
-        Threshold.
-    """
+    """The input, but 0 near 0; see `burn.nn.functional.hard_shrink`."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         self.lambd = lambd
@@ -310,14 +269,9 @@ class Hardshrink(Module):
         return F.hard_shrink(x, lambd=self.lambd)
 
 
+@documented_as(F.soft_shrink)
 class Softshrink(Module):
-    """The input moved towards 0; see `burn.nn.functional.soft_shrink`.
-
-    Parameters
-    ----------
-    lambd : float
-        Threshold and distance.
-    """
+    """The input moved towards 0; see `burn.nn.functional.soft_shrink`."""
 
     def __init__(self, lambd: float = 0.5) -> None:
         self.lambd = lambd
@@ -327,16 +281,9 @@ class Softshrink(Module):
         return F.soft_shrink(x, lambd=self.lambd)
 
 
+@documented_as(F.shrink)
 class Shrink(Module):
-    """The input moved towards 0 beyond a threshold; see `burn.nn.functional.shrink`.
-
-    Parameters
-    ----------
-    lambd : float
-        Threshold.
-    bias : float
-        Distance.
-    """
+    """The input moved towards 0 beyond a threshold; see `burn.nn.functional.shrink`."""
 
     def __init__(self, lambd: float = 0.5, bias: float = 0.0) -> None:
         self.lambd, self.bias = lambd, bias
@@ -346,16 +293,9 @@ class Shrink(Module):
         return F.shrink(x, lambd=self.lambd, bias=self.bias)
 
 
+@documented_as(F.threshold)
 class Threshold(Module):
-    """The input where it is above a threshold, else a number; see `burn.nn.functional.threshold`.
-
-    Parameters
-    ----------
-    threshold : float
-        Elements above it are kept.
-    value : float
-        Replaces the others.
-    """
+    """The input above a threshold, else a number; see `burn.nn.functional.threshold`."""
 
     def __init__(self, threshold: float, value: float) -> None:
         self.threshold, self.value = threshold, value
@@ -365,14 +305,9 @@ class Threshold(Module):
         return F.threshold(x, threshold=self.threshold, value=self.value)
 
 
+@documented_as(F.thresholded_relu)
 class ThresholdedReLU(Module):
-    """The input where it is above `alpha`, else 0; see `burn.nn.functional.thresholded_relu`.
-
-    Parameters
-    ----------
-    alpha : float
-        Threshold.
-    """
+    """The input where it is above `alpha`, else 0; see `burn.nn.functional.thresholded_relu`."""
 
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
@@ -382,14 +317,9 @@ class ThresholdedReLU(Module):
         return F.thresholded_relu(x, alpha=self.alpha)
 
 
+@documented_as(F.softmax)
 class Softmax(Module):
-    """``exp(x) / sum(exp(x))`` along an axis; see `burn.nn.functional.softmax`.
-
-    Parameters
-    ----------
-    axis : int
-        The axis.
-    """
+    """``exp(x) / sum(exp(x))`` along an axis; see `burn.nn.functional.softmax`."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
@@ -399,14 +329,9 @@ class Softmax(Module):
         return F.softmax(x, axis=self.axis)
 
 
+@documented_as(F.log_softmax)
 class LogSoftmax(Module):
-    """Logarithm of the softmax along an axis; see `burn.nn.functional.log_softmax`.
-
-    Parameters
-    ----------
-    axis : int
-        The axis.
-    """
+    """Logarithm of the softmax along an axis; see `burn.nn.functional.log_softmax`."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
@@ -416,14 +341,9 @@ class LogSoftmax(Module):
         return F.log_softmax(x, axis=self.axis)
 
 
+@documented_as(F.softmin)
 class Softmin(Module):
-    """Softmax of the negative input along an axis; see `burn.nn.functional.softmin`.
-
-    Parameters
-    ----------
-    axis : int
-        The axis.
-    """
+    """Softmax of the negative input along an axis; see `burn.nn.functional.softmin`."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
@@ -433,14 +353,9 @@ class Softmin(Module):
         return F.softmin(x, axis=self.axis)
 
 
+@documented_as(F.quiet_softmax)
 class QuietSoftmax(Module):
-    """``exp(x) / (1 + sum(exp(x)))`` along an axis; see `burn.nn.functional.quiet_softmax`.
-
-    Parameters
-    ----------
-    axis : int
-        The axis.
-    """
+    """``exp(x) / (1 + sum(exp(x)))`` along an axis; see `burn.nn.functional.quiet_softmax`."""
 
     def __init__(self, axis: int = -1) -> None:
         self.axis = axis
@@ -458,15 +373,11 @@ class Softmax2d(Module):
         return F.softmax(x, axis=-3)
 
 
+@documented_as(F.glu)
 class GLU(Module):
     """Gated linear unit: one half along an axis times the sigmoid of the other.
 
     See `burn.nn.functional.glu`.
-
-    Parameters
-    ----------
-    axis : int
-        The axis that is halved.
     """
 
     def __init__(self, axis: int = -1) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError
 from burn.functions.rearranging import pad
 from burn.nn import functional as F, init
@@ -132,8 +133,11 @@ class Conv1d(_Convolution):
     _function = staticmethod(F.conv1d)
 
 
+@documented_as(F.conv2d)
 class Conv2d(_Convolution):
     """Convolution of images, of shape (N, C, H, W); the kernel is not flipped.
+
+    The other parameters are those of `burn.nn.functional.conv2d`.
 
     Parameters
     ----------
@@ -141,15 +145,9 @@ class Conv2d(_Convolution):
         Numbers of channels of the input and of the output.
     kernel_size : int or tuple of int
         Lengths of the window along the spatial axes.
-    stride : int or tuple of int
-        Distance between neighbouring windows.
     padding : int, or tuple of int or of pairs of int, or {"same", "valid"}
         Number of elements added at both ends of each axis; a pair has those before and after.
         ``"valid"`` is none, ``"same"`` as many as give ``ceil(length / stride)`` windows.
-    dilation : int or tuple of int
-        Distance between the elements of a window.
-    groups : int
-        Number of groups of channels that are convolved separately.
     bias : bool
         Whether there is one.
     padding_mode : {"zeros", "reflect", "replicate", "circular"}
@@ -275,8 +273,11 @@ class ConvTranspose1d(_TransposedConvolution):
     _function = staticmethod(F.conv_transpose1d)
 
 
+@documented_as(F.conv_transpose2d)
 class ConvTranspose2d(_TransposedConvolution):
     """Transposed convolution of images: each element is spread over a window of the output.
+
+    The other parameters are those of `burn.nn.functional.conv_transpose2d`.
 
     Parameters
     ----------
@@ -284,16 +285,6 @@ class ConvTranspose2d(_TransposedConvolution):
         Numbers of channels of the input and of the output.
     kernel_size : int or tuple of int
         Lengths of the window along the spatial axes.
-    stride : int or tuple of int
-        Distance between neighbouring windows in the output.
-    padding : int, or tuple of int or of pairs of int
-        Number of elements cut off at both ends of each axis of the output; a pair has those before
-        and after.
-    output_padding : int or tuple of int
-        Number of elements by which the output is longer at its end; less than the stride or the
-        dilation.
-    groups : int
-        Number of groups of channels that are convolved separately.
     dilation : int or tuple of int
         Distance between the elements of a window. It comes after `groups`, as in PyTorch.
     bias : bool
@@ -350,8 +341,11 @@ class ConvTranspose3d(_TransposedConvolution):
     _function = staticmethod(F.conv_transpose3d)
 
 
+@documented_as(F.deform_conv2d)
 class DeformConv2d(Module):
     """Convolution of images in deformed windows; see `burn.nn.functional.deform_conv2d`.
+
+    The other parameters are those of the function.
 
     Parameters
     ----------
@@ -359,16 +353,8 @@ class DeformConv2d(Module):
         Numbers of channels of the input and of the output.
     kernel_size : int or tuple of int
         Height and width of the window.
-    stride : int or tuple of int
-        Distance between neighbouring windows.
-    padding : int, or tuple of int or of pairs of int
-        Number of zeros at both ends of each axis; a pair has those before and after.
-    dilation : int or tuple of int
-        Distance between the elements of a window.
     groups : int
         Number of groups of channels that are convolved separately.
-    offset_groups : int
-        Number of groups of channels that share their offsets.
     bias : bool
         Whether there is one.
     dtype : DType, optional

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import numpy as np
 
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError, ShapeError
 from burn.functions import creation, random
 from burn.functions.normalize import as_shape, find_device
@@ -157,24 +158,13 @@ def constant(
     return creation.full(shape, number, dtype=dtype, device=device)
 
 
+@documented_as(constant)
 def zeros(
     shape: int | Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """A tensor of zeros.
 
-    Parameters
-    ----------
-    shape : int or tuple of int
-        Length of each axis.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor
-        In the given shape.
+    The parameters are those of `constant`.
 
     Examples
     --------
@@ -185,24 +175,13 @@ def zeros(
     return creation.zeros(shape, dtype=dtype, device=device)
 
 
+@documented_as(constant)
 def ones(
     shape: int | Shape, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """A tensor of ones.
 
-    Parameters
-    ----------
-    shape : int or tuple of int
-        Length of each axis.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor
-        In the given shape.
+    The parameters are those of `constant`.
 
     Examples
     --------
@@ -248,6 +227,7 @@ def uniform(
     return random.uniform(shape, low, high, dtype=dtype, device=device)
 
 
+@documented_as(uniform)
 def normal(
     shape: int | Shape,
     mean: float = 0.0,
@@ -258,21 +238,12 @@ def normal(
 ) -> Tensor:
     """Normal numbers with a mean and a standard deviation.
 
+    The other parameters are those of `uniform`.
+
     Parameters
     ----------
-    shape : int or tuple of int
-        Length of each axis.
     mean, std : float
         Mean and standard deviation of the distribution.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor
-        Independent numbers in the given shape.
 
     Examples
     --------
@@ -283,6 +254,7 @@ def normal(
     return random.normal(shape, mean, std, dtype=dtype, device=device)
 
 
+@documented_as(uniform)
 def truncated_normal(
     shape: int | Shape,
     mean: float = 0.0,
@@ -295,23 +267,14 @@ def truncated_normal(
 ) -> Tensor:
     """Normal numbers with a mean and a standard deviation, of those in [low, high].
 
+    The other parameters are those of `uniform`.
+
     Parameters
     ----------
-    shape : int or tuple of int
-        Length of each axis.
     mean, std : float
         Mean and standard deviation of the distribution before it is truncated.
     low, high : float
         Bounds of the numbers. They do not scale with `std`.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor
-        Independent numbers in the given shape.
 
     Examples
     --------
@@ -376,6 +339,7 @@ def kaiming_uniform(
     return uniform(shape, -bound, bound, dtype=dtype, device=device)
 
 
+@documented_as(kaiming_uniform)
 def kaiming_normal(
     shape: Shape,
     a: float = 0.0,
@@ -387,32 +351,12 @@ def kaiming_normal(
 ) -> Tensor:
     """Normal weights that keep the variance of what a layer with a rectifier passes on.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the weight: (outputs, inputs, ...).
-    a : float
-        The slope of ``"leaky_relu"`` below 0.
-    mode : {"fan_in", "fan_out"}
-        Whether the variance is kept of outputs, or of gradients by the input.
-    nonlinearity : str
-        What is applied to the output; see `gain`.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
+    The parameters are those of `kaiming_uniform`.
 
     Returns
     -------
     Tensor
         Numbers with mean 0 and the standard deviation ``gain(nonlinearity, a) / sqrt(fan)``.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such mode or nonlinearity.
-    ShapeError
-        If `shape` has fewer than two axes.
 
     Notes
     -----
@@ -474,6 +418,7 @@ def xavier_uniform(
     return uniform(shape, -bound, bound, dtype=dtype, device=device)
 
 
+@documented_as(xavier_uniform)
 def xavier_normal(
     shape: Shape,
     gain: float = 1.0,
@@ -483,26 +428,12 @@ def xavier_normal(
 ) -> Tensor:
     """Normal weights that keep the variance of outputs and of gradients.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the weight: (outputs, inputs, ...).
-    gain : float
-        A factor of the numbers; the function `gain` knows that of a nonlinearity.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
+    The parameters are those of `xavier_uniform`.
 
     Returns
     -------
     Tensor
         With mean 0 and the standard deviation ``gain * sqrt(2 / (fan_in + fan_out))``.
-
-    Raises
-    ------
-    ShapeError
-        If `shape` has fewer than two axes.
 
     Notes
     -----
@@ -519,6 +450,7 @@ def xavier_normal(
     return normal(shape, 0.0, std, dtype=dtype, device=device)
 
 
+@documented_as(xavier_uniform)
 def orthogonal(
     shape: Shape,
     gain: float = 1.0,
@@ -528,26 +460,19 @@ def orthogonal(
 ) -> Tensor:
     """A matrix with orthonormal rows, or columns where they are fewer, times a factor.
 
+    The other parameters are those of `xavier_uniform`.
+
     Parameters
     ----------
     shape : tuple of int
         Of the weight; all axes after the first are the columns of the matrix.
     gain : float
         The factor.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
 
     Returns
     -------
     Tensor
         Drawn uniformly from such matrices; computed in float64 on the host.
-
-    Raises
-    ------
-    ShapeError
-        If `shape` has fewer than two axes.
 
     Notes
     -----

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
+from burn.docstrings import documented_as
 from burn.nn import functional as F
 from burn.nn.module import Module
 
@@ -55,13 +56,9 @@ class _Loss(Module):
         return self._function(*inputs, **{name: getattr(self, name) for name in self._options})
 
 
+@documented_as(F.mse_loss)
 class MSELoss(_Loss):
     """Squared error; see `burn.nn.functional.mse_loss`.
-
-    Parameters
-    ----------
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the elements.
 
     Examples
     --------
@@ -76,14 +73,9 @@ class MSELoss(_Loss):
         super().__init__(reduction=reduction)
 
 
+@documented_as(F.l1_loss)
 class L1Loss(_Loss):
-    """Absolute error; see `burn.nn.functional.l1_loss`.
-
-    Parameters
-    ----------
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the elements.
-    """
+    """Absolute error; see `burn.nn.functional.l1_loss`."""
 
     _function = staticmethod(F.l1_loss)
 
@@ -91,16 +83,9 @@ class L1Loss(_Loss):
         super().__init__(reduction=reduction)
 
 
+@documented_as(F.lp_loss)
 class LpLoss(_Loss):
-    """Powers of the absolute error; see `burn.nn.functional.lp_loss`.
-
-    Parameters
-    ----------
-    p : float
-        The exponent.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the elements.
-    """
+    """Powers of the absolute error; see `burn.nn.functional.lp_loss`."""
 
     _function = staticmethod(F.lp_loss)
 
@@ -108,16 +93,9 @@ class LpLoss(_Loss):
         super().__init__(p=p, reduction=reduction)
 
 
+@documented_as(F.huber_loss)
 class HuberLoss(_Loss):
-    """Squared error near 0, absolute error elsewhere; see `burn.nn.functional.huber_loss`.
-
-    Parameters
-    ----------
-    delta : float
-        Where one becomes the other.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the elements.
-    """
+    """Squared error near 0, absolute error elsewhere; see `burn.nn.functional.huber_loss`."""
 
     _function = staticmethod(F.huber_loss)
 
@@ -125,16 +103,9 @@ class HuberLoss(_Loss):
         super().__init__(delta=delta, reduction=reduction)
 
 
+@documented_as(F.smooth_l1_loss)
 class SmoothL1Loss(_Loss):
-    """`HuberLoss` over `beta`; see `burn.nn.functional.smooth_l1_loss`.
-
-    Parameters
-    ----------
-    beta : float
-        Where the squared error becomes the absolute error.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the elements.
-    """
+    """`HuberLoss` over `beta`; see `burn.nn.functional.smooth_l1_loss`."""
 
     _function = staticmethod(F.smooth_l1_loss)
 
@@ -142,22 +113,17 @@ class SmoothL1Loss(_Loss):
         super().__init__(beta=beta, reduction=reduction)
 
 
+@documented_as(F.cross_entropy)
 class CrossEntropyLoss(_Loss):
     """Negative log-likelihood of classes under logits; see `burn.nn.functional.cross_entropy`.
 
+    The other parameters are those of the function.
+
     Parameters
     ----------
-    weight : Tensor, shape (C,), optional
-        Factor of each class.
     axis : int
         Axis of the classes: the last, and not axis 1 as in PyTorch, which is the same for logits of
         shape (N, C).
-    label_smoothing : float
-        Share of each target that is spread over all classes.
-    ignore_index : int, optional
-        A target that does not count.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the examples.
 
     Examples
     --------
@@ -189,19 +155,16 @@ class CrossEntropyLoss(_Loss):
         )
 
 
+@documented_as(F.nll_loss)
 class NLLLoss(_Loss):
     """Negative log-likelihood of classes; see `burn.nn.functional.nll_loss`.
 
+    The other parameters are those of the function.
+
     Parameters
     ----------
-    weight : Tensor, shape (C,), optional
-        Factor of each class.
     axis : int
         Axis of the classes: the last, and not axis 1 as in PyTorch.
-    ignore_index : int, optional
-        A target that does not count.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the examples.
     """
 
     buffers = ("weight",)
@@ -219,16 +182,9 @@ class NLLLoss(_Loss):
         super().__init__(weight=weight, axis=axis, ignore_index=ignore_index, reduction=reduction)
 
 
+@documented_as(F.binary_cross_entropy)
 class BCELoss(_Loss):
-    """Binary cross-entropy of probabilities; see `burn.nn.functional.binary_cross_entropy`.
-
-    Parameters
-    ----------
-    weight : Tensor, optional
-        Factor of the losses, with which it broadcasts.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the elements.
-    """
+    """Binary cross-entropy of probabilities; see `burn.nn.functional.binary_cross_entropy`."""
 
     buffers = ("weight",)
 
@@ -238,19 +194,11 @@ class BCELoss(_Loss):
         super().__init__(weight=weight, reduction=reduction)
 
 
+@documented_as(F.binary_cross_entropy_with_logits)
 class BCEWithLogitsLoss(_Loss):
     """Binary cross-entropy of logits.
 
     See `burn.nn.functional.binary_cross_entropy_with_logits`.
-
-    Parameters
-    ----------
-    weight : Tensor, optional
-        Factor of the losses, with which it broadcasts.
-    pos_weight : Tensor, optional
-        Factor of the losses of positives.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the elements.
     """
 
     buffers = ("weight", "pos_weight")
@@ -267,16 +215,9 @@ class BCEWithLogitsLoss(_Loss):
         super().__init__(weight=weight, pos_weight=pos_weight, reduction=reduction)
 
 
+@documented_as(F.kl_div)
 class KLDivLoss(_Loss):
-    """Kullback-Leibler divergence; see `burn.nn.functional.kl_div`.
-
-    Parameters
-    ----------
-    log_target : bool
-        Whether targets are logarithms.
-    reduction : {"mean", "batchmean", "sum", "none"}
-        What becomes of the losses of the elements.
-    """
+    """Kullback-Leibler divergence; see `burn.nn.functional.kl_div`."""
 
     _function = staticmethod(F.kl_div)
 
@@ -289,20 +230,9 @@ class KLDivLoss(_Loss):
         super().__init__(log_target=log_target, reduction=reduction)
 
 
+@documented_as(F.poisson_nll_loss)
 class PoissonNLLLoss(_Loss):
-    """Negative log-likelihood of counts; see `burn.nn.functional.poisson_nll_loss`.
-
-    Parameters
-    ----------
-    log_input : bool
-        Whether predictions are logarithms of means.
-    full : bool
-        Whether the approximated factorials of the counts are added.
-    eps : float
-        Added to means before the logarithm.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the elements.
-    """
+    """Negative log-likelihood of counts; see `burn.nn.functional.poisson_nll_loss`."""
 
     _function = staticmethod(F.poisson_nll_loss)
 
@@ -317,18 +247,9 @@ class PoissonNLLLoss(_Loss):
         super().__init__(log_input=log_input, full=full, eps=eps, reduction=reduction)
 
 
+@documented_as(F.gaussian_nll_loss)
 class GaussianNLLLoss(_Loss):
-    """Negative log-likelihood of numbers; see `burn.nn.functional.gaussian_nll_loss`.
-
-    Parameters
-    ----------
-    full : bool
-        Whether the constant is added.
-    eps : float
-        The least variance.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the elements.
-    """
+    """Negative log-likelihood of numbers; see `burn.nn.functional.gaussian_nll_loss`."""
 
     _function = staticmethod(F.gaussian_nll_loss)
 
@@ -338,16 +259,9 @@ class GaussianNLLLoss(_Loss):
         super().__init__(full=full, eps=eps, reduction=reduction)
 
 
+@documented_as(F.cosine_embedding_loss)
 class CosineEmbeddingLoss(_Loss):
-    """Cosines of pairs of vectors; see `burn.nn.functional.cosine_embedding_loss`.
-
-    Parameters
-    ----------
-    margin : float
-        The cosine up to which other vectors count as different.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the pairs.
-    """
+    """Cosines of pairs of vectors; see `burn.nn.functional.cosine_embedding_loss`."""
 
     _function = staticmethod(F.cosine_embedding_loss)
 
@@ -355,16 +269,9 @@ class CosineEmbeddingLoss(_Loss):
         super().__init__(margin=margin, reduction=reduction)
 
 
+@documented_as(F.hinge_embedding_loss)
 class HingeEmbeddingLoss(_Loss):
-    """Distances of pairs; see `burn.nn.functional.hinge_embedding_loss`.
-
-    Parameters
-    ----------
-    margin : float
-        The distance from which other pairs count as different.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the elements.
-    """
+    """Distances of pairs; see `burn.nn.functional.hinge_embedding_loss`."""
 
     _function = staticmethod(F.hinge_embedding_loss)
 
@@ -372,16 +279,9 @@ class HingeEmbeddingLoss(_Loss):
         super().__init__(margin=margin, reduction=reduction)
 
 
+@documented_as(F.margin_ranking_loss)
 class MarginRankingLoss(_Loss):
-    """The order of pairs of numbers; see `burn.nn.functional.margin_ranking_loss`.
-
-    Parameters
-    ----------
-    margin : float
-        By how much one is to be larger than the other.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the elements.
-    """
+    """The order of pairs of numbers; see `burn.nn.functional.margin_ranking_loss`."""
 
     _function = staticmethod(F.margin_ranking_loss)
 
@@ -389,14 +289,9 @@ class MarginRankingLoss(_Loss):
         super().__init__(margin=margin, reduction=reduction)
 
 
+@documented_as(F.soft_margin_loss)
 class SoftMarginLoss(_Loss):
-    """``log(1 + exp(-target * x))``; see `burn.nn.functional.soft_margin_loss`.
-
-    Parameters
-    ----------
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the elements.
-    """
+    """``log(1 + exp(-target * x))``; see `burn.nn.functional.soft_margin_loss`."""
 
     _function = staticmethod(F.soft_margin_loss)
 
@@ -404,20 +299,9 @@ class SoftMarginLoss(_Loss):
         super().__init__(reduction=reduction)
 
 
+@documented_as(F.multi_margin_loss)
 class MultiMarginLoss(_Loss):
-    """Margins between classes; see `burn.nn.functional.multi_margin_loss`.
-
-    Parameters
-    ----------
-    p : int
-        The exponent, 1 or 2.
-    margin : float
-        By how much the score of the target is to be larger than the others.
-    weight : Tensor, shape (C,), optional
-        Factor of each class.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the examples.
-    """
+    """Margins between classes; see `burn.nn.functional.multi_margin_loss`."""
 
     buffers = ("weight",)
 
@@ -434,22 +318,9 @@ class MultiMarginLoss(_Loss):
         super().__init__(p=p, margin=margin, weight=weight, reduction=reduction)
 
 
+@documented_as(F.triplet_margin_loss)
 class TripletMarginLoss(_Loss):
-    """Distances of an anchor from others; see `burn.nn.functional.triplet_margin_loss`.
-
-    Parameters
-    ----------
-    margin : float
-        By how much the negative is to be farther away than the positive.
-    p : float
-        The norm of the distances.
-    eps : float
-        Added to differences.
-    swap : bool
-        Whether the distance of positive and negative counts, where it is less.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the examples.
-    """
+    """Distances of an anchor from others; see `burn.nn.functional.triplet_margin_loss`."""
 
     _function = staticmethod(F.triplet_margin_loss)
 
@@ -465,18 +336,9 @@ class TripletMarginLoss(_Loss):
         super().__init__(margin=margin, p=p, eps=eps, swap=swap, reduction=reduction)
 
 
+@documented_as(F.ctc_loss)
 class CTCLoss(_Loss):
-    """Labels whose alignment with time is unknown; see `burn.nn.functional.ctc_loss`.
-
-    Parameters
-    ----------
-    blank : int
-        The class between labels.
-    zero_infinity : bool
-        Whether the losses of targets that are too long are 0.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the examples.
-    """
+    """Labels whose alignment with time is unknown; see `burn.nn.functional.ctc_loss`."""
 
     _function = staticmethod(F.ctc_loss)
 
@@ -486,18 +348,9 @@ class CTCLoss(_Loss):
         super().__init__(blank=blank, zero_infinity=zero_infinity, reduction=reduction)
 
 
+@documented_as(F.rnnt_loss)
 class RNNTLoss(_Loss):
-    """The loss of transducers; see `burn.nn.functional.rnnt_loss`.
-
-    Parameters
-    ----------
-    blank : int
-        The class that means no label, and the next frame.
-    fused_log_softmax : bool
-        Whether the softmax of the scores is taken here.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the examples.
-    """
+    """The loss of transducers; see `burn.nn.functional.rnnt_loss`."""
 
     _function = staticmethod(F.rnnt_loss)
 
@@ -511,14 +364,9 @@ class RNNTLoss(_Loss):
         super().__init__(blank=blank, fused_log_softmax=fused_log_softmax, reduction=reduction)
 
 
+@documented_as(F.gram_matrix_loss)
 class GramMatrixLoss(_Loss):
-    """How much the style of two images differs; see `burn.nn.functional.gram_matrix_loss`.
-
-    Parameters
-    ----------
-    reduction : {"mean", "sum", "none"}
-        What becomes of the squared differences.
-    """
+    """How much the style of two images differs; see `burn.nn.functional.gram_matrix_loss`."""
 
     _function = staticmethod(F.gram_matrix_loss)
 
@@ -526,14 +374,9 @@ class GramMatrixLoss(_Loss):
         super().__init__(reduction=reduction)
 
 
+@documented_as(F.multilabel_margin_loss)
 class MultiLabelMarginLoss(_Loss):
-    """A margin for several classes; see `burn.nn.functional.multilabel_margin_loss`.
-
-    Parameters
-    ----------
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the examples.
-    """
+    """A margin for several classes; see `burn.nn.functional.multilabel_margin_loss`."""
 
     _function = staticmethod(F.multilabel_margin_loss)
 
@@ -541,16 +384,9 @@ class MultiLabelMarginLoss(_Loss):
         super().__init__(reduction=reduction)
 
 
+@documented_as(F.multilabel_soft_margin_loss)
 class MultiLabelSoftMarginLoss(_Loss):
-    """Binary losses of several classes; see `burn.nn.functional.multilabel_soft_margin_loss`.
-
-    Parameters
-    ----------
-    weight : Tensor, shape (C,), optional
-        Factors of the classes.
-    reduction : {"mean", "sum", "none"}
-        What becomes of the losses of the examples.
-    """
+    """Binary losses of several classes; see `burn.nn.functional.multilabel_soft_margin_loss`."""
 
     buffers = ("weight",)
     _function = staticmethod(F.multilabel_soft_margin_loss)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from burn.autodiff import running_again
 from burn.devices import VMAP
+from burn.docstrings import documented_as
 from burn.errors import AutodiffError, ShapeError
 from burn.functions.creation import zeros
 from burn.functions.data_type import finfo
@@ -548,21 +549,11 @@ class RMSNorm(Module):
         return F.rms_norm(x, self.weight, axis=axis, epsilon=epsilon)
 
 
+@documented_as(F.local_response_norm)
 class LocalResponseNorm(Module):
     """Channels divided by what their neighbours hold; see `burn.nn.functional.local_response_norm`.
 
     Krizhevsky et al., "ImageNet classification with deep convolutional neural networks", NIPS 2012.
-
-    Parameters
-    ----------
-    size : int
-        Number of neighbouring channels of a mean.
-    alpha : float
-        Factor of the mean square.
-    beta : float
-        The exponent.
-    k : float
-        Added to the mean.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from burn.docstrings import documented_as
 from burn.nn import functional as F
 from burn.nn.module import Module
 
@@ -79,24 +80,16 @@ class MaxPool1d(_MaxPool):
     _with_indices = staticmethod(F.max_pool1d_with_indices)
 
 
+@documented_as(F.max_pool2d)
 class MaxPool2d(_MaxPool):
     """The maximum of each window of images, of shape (N, C, H, W).
 
+    The other parameters are those of `burn.nn.functional.max_pool2d`.
+
     Parameters
     ----------
-    kernel_size : int or tuple of int
-        Lengths of the window along the spatial axes.
-    stride : int or tuple of int, optional
-        Distance between neighbouring windows; `kernel_size` if left out.
-    padding : int, or tuple of int or of pairs of int
-        Number of elements added at both ends of each axis, which are no maximum; a pair has those
-        before and after.
-    dilation : int or tuple of int
-        Distance between the elements of a window.
     return_indices : bool
         Whether the indices of the maxima are returned, too.
-    ceil_mode : bool
-        Whether windows that reach beyond the end count.
 
     Examples
     --------
@@ -221,19 +214,9 @@ class LPPool1d(_LPPool):
     _function = staticmethod(F.lp_pool1d)
 
 
+@documented_as(F.lp_pool2d)
 class LPPool2d(_LPPool):
     """The norm of each window of images, of shape (N, C, H, W); see `burn.nn.functional.lp_pool2d`.
-
-    Parameters
-    ----------
-    norm_type : float
-        The order of the norm: 1 gives sums of magnitudes, 2 lengths.
-    kernel_size : int or tuple of int
-        Lengths of the window along the spatial axes.
-    stride : int or tuple of int, optional
-        Distance between neighbouring windows; `kernel_size` if left out.
-    ceil_mode : bool
-        Whether windows that reach beyond the end count.
 
     Examples
     --------
@@ -305,25 +288,11 @@ class AvgPool1d(_AvgPool):
     _function = staticmethod(F.avg_pool1d)
 
 
+@documented_as(F.avg_pool2d)
 class AvgPool2d(_AvgPool):
     """The mean of each window of images, of shape (N, C, H, W).
 
-    Parameters
-    ----------
-    kernel_size : int or tuple of int
-        Lengths of the window along the spatial axes.
-    stride : int or tuple of int, optional
-        Distance between neighbouring windows; `kernel_size` if left out.
-    padding : int, or tuple of int or of pairs of int
-        Number of zeros at both ends of each axis; a pair has those before and after.
-    ceil_mode : bool
-        Whether windows that reach beyond the end count.
-    count_include_pad : bool
-        Whether the zeros of the padding count as elements.
-    divisor_override : int, optional
-        What sums are divided by, in place of the number of elements that count.
-    dilation : int or tuple of int
-        Distance between neighbouring elements of a window.
+    The other parameters are those of `burn.nn.functional.avg_pool2d`.
 
     Examples
     --------

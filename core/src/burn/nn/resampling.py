@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError, ShapeError
 from burn.functions.normalize import as_integers
 from burn.functions.rearranging import pad
@@ -40,24 +41,9 @@ PerAxis: TypeAlias = int | tuple[int, ...]
 Padding: TypeAlias = int | tuple[int | tuple[int, int], ...]
 
 
+@documented_as(F.interpolate)
 class Interpolate(Module):
     """Signals, images or volumes resized by interpolation; see `burn.nn.functional.interpolate`.
-
-    Parameters
-    ----------
-    size : int or tuple of int, optional
-        Lengths of the spatial axes of the result. Either it or `scale_factor` is given.
-    scale_factor : float or tuple of float, optional
-        Ratio of the new lengths to the old ones.
-    mode : str
-        ``"nearest"``, ``"nearest-exact"``, ``"linear"``, ``"bilinear"``, ``"trilinear"``,
-        ``"cubic"``, ``"bicubic"`` or ``"lanczos3"``.
-    align_corners : bool
-        Whether the centres of the first and the last elements stay where they are.
-    recompute_scale_factor : bool
-        Whether sampling points follow from the lengths alone.
-    antialias : bool
-        Whether axes that become shorter are smoothed.
 
     Examples
     --------
@@ -94,13 +80,9 @@ class Interpolate(Module):
         )
 
 
+@documented_as(F.pixel_shuffle)
 class PixelShuffle(Module):
     """Channels that become pixels; see `burn.nn.functional.pixel_shuffle`.
-
-    Parameters
-    ----------
-    upscale_factor : int
-        The factor of height and width.
 
     Examples
     --------
@@ -117,13 +99,9 @@ class PixelShuffle(Module):
         return F.pixel_shuffle(x, self.upscale_factor)
 
 
+@documented_as(F.pixel_unshuffle)
 class PixelUnshuffle(Module):
     """Pixels that become channels; see `burn.nn.functional.pixel_unshuffle`.
-
-    Parameters
-    ----------
-    downscale_factor : int
-        The divisor of height and width.
 
     Examples
     --------
@@ -140,19 +118,9 @@ class PixelUnshuffle(Module):
         return F.pixel_unshuffle(x, self.downscale_factor)
 
 
+@documented_as(F.unfold4d)
 class Unfold(Module):
     """Windows of images as the columns of matrices; see `burn.nn.functional.unfold4d`.
-
-    Parameters
-    ----------
-    kernel_size : int or tuple of int
-        Height and width of a window.
-    dilation : int or tuple of int
-        Distance between the elements of a window.
-    padding : int, or tuple of int or of pairs of int
-        Number of zeros at both ends of each axis.
-    stride : int or tuple of int
-        Distance between neighbouring windows.
 
     Examples
     --------
@@ -182,21 +150,16 @@ class Unfold(Module):
         )
 
 
+@documented_as(F.fold4d)
 class Fold(Module):
     """Images to which the columns of `Unfold` add up; see `burn.nn.functional.fold4d`.
 
+    The other parameters are those of the function.
+
     Parameters
     ----------
-    output_size : int or tuple of int
-        Height and width of the images.
-    kernel_size : int or tuple of int
-        Height and width of a window.
-    dilation : int or tuple of int
-        Distance between the elements of a window.
     padding : int, or tuple of int or of pairs of int
         Number of elements cut off at both ends of each axis.
-    stride : int or tuple of int
-        Distance between neighbouring windows.
 
     Examples
     --------

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from burn.dispatch import DispatchTensor
+from burn.docstrings import documented_as
 from burn.functions import calls
 from burn.functions.common import Operand, op_function
 from burn.functions.data_type import finfo
@@ -75,27 +76,11 @@ def add(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(add)
 def subtract(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise difference ``x1 - x2``.
 
     Integers wrap around.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Numbers, of shapes that broadcast; at least one is a tensor.
-
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is boolean.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -106,27 +91,11 @@ def subtract(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(add)
 def multiply(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise product ``x1 * x2``.
 
     Integers wrap around.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Numbers, of shapes that broadcast; at least one is a tensor.
-
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is boolean.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -137,6 +106,7 @@ def multiply(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(add)
 def divide(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise quotient ``x1 / x2``.
 
@@ -154,13 +124,6 @@ def divide(x1: Operand, x2: Operand, /) -> Tensor:
     Tensor
         Of the shape to which the operands broadcast and the dtype to which they promote.
         Integers give the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is boolean.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -204,30 +167,12 @@ def floor_divide(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(floor_divide)
 def trunc_divide(x1: Operand, x2: Operand, /) -> Tensor:
     """``x1 / x2``, rounded towards 0.
 
     The rest is `fmod`: ``trunc_divide(x1, x2) * x2 + fmod(x1, x2)`` is `x1`. An integer divided by
     zero gives 0.
-
-    Parameters
-    ----------
-    x1 : Tensor or number
-        Dividend.
-    x2 : Tensor or number
-        Divisor, of a shape that broadcasts with that of `x1`; one of both is a tensor.
-
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is boolean or complex.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -238,29 +183,11 @@ def trunc_divide(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(floor_divide)
 def remainder(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 - floor(x1 / x2) * x2``, which has the sign of the divisor.
 
     For integers, ``x % 0`` is 0.
-
-    Parameters
-    ----------
-    x1 : Tensor or number
-        Dividend.
-    x2 : Tensor or number
-        Divisor, of a shape that broadcasts with that of `x1`; one of both is a tensor.
-
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is boolean or complex.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -271,29 +198,11 @@ def remainder(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(floor_divide)
 def fmod(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 - trunc(x1 / x2) * x2``, which has the sign of the dividend.
 
     The result is exact. For integers, ``fmod(x, 0)`` is 0.
-
-    Parameters
-    ----------
-    x1 : Tensor or number
-        Dividend.
-    x2 : Tensor or number
-        Divisor, of a shape that broadcasts with that of `x1`; one of both is a tensor.
-
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is boolean or complex.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -304,6 +213,7 @@ def fmod(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(add)
 def pow(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise power ``x1 ** x2``.
 
@@ -317,52 +227,11 @@ def pow(x1: Operand, x2: Operand, /) -> Tensor:
     x2 : Tensor or number
         Exponent, of a shape that broadcasts with that of `x1`; one of both is a tensor.
 
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is boolean.
-    ShapeError
-        If the shapes do not broadcast.
-
     Examples
     --------
     >>> import burn
     >>> burn.pow(burn.asarray([1.0, 2.0, 3.0], device="cpu"), 2).tolist()
     [1.0, 4.0, 9.0]
-    """
-
-
-@op_function
-def abs(x: Tensor, /) -> Tensor:
-    """Elementwise absolute value, of a complex number its magnitude.
-
-    The smallest integer of a signed dtype stays itself.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of complex numbers the dtype of their parts.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
-
-    Examples
-    --------
-    >>> import burn
-    >>> burn.abs(burn.asarray([-1.5, 2.0], device="cpu")).tolist()
-    [1.5, 2.0]
     """
 
 
@@ -396,25 +265,31 @@ def negative(x: Tensor, /) -> Tensor:
 
 
 @op_function
-def sign(x: Tensor, /) -> Tensor:
-    """Elementwise sign: -1, 0 or 1; NaN stays NaN.
+@documented_as(negative)
+def abs(x: Tensor, /) -> Tensor:
+    """Elementwise absolute value, of a complex number its magnitude.
 
-    Of a complex number it is ``x / abs(x)``, or 0.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
+    The smallest integer of a signed dtype stays itself.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of `x`.
+        Of the shape of `x`, and its dtype; of complex numbers the dtype of their parts.
 
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
+    Examples
+    --------
+    >>> import burn
+    >>> burn.abs(burn.asarray([-1.5, 2.0], device="cpu")).tolist()
+    [1.5, 2.0]
+    """
+
+
+@op_function
+@documented_as(negative)
+def sign(x: Tensor, /) -> Tensor:
+    """Elementwise sign: -1, 0 or 1; NaN stays NaN.
+
+    Of a complex number it is ``x / abs(x)``, or 0.
 
     Examples
     --------
@@ -425,25 +300,11 @@ def sign(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(negative)
 def square(x: Tensor, /) -> Tensor:
     """Elementwise ``x * x``.
 
     Integers wrap around.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape and dtype of `x`.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -454,23 +315,14 @@ def square(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(negative)
 def reciprocal(x: Tensor, /) -> Tensor:
     """Elementwise ``1 / x``.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
 
     Returns
     -------
     Tensor
         Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -481,6 +333,7 @@ def reciprocal(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(floor_divide)
 def maximum(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise larger value.
 
@@ -491,18 +344,6 @@ def maximum(x1: Operand, x2: Operand, /) -> Tensor:
     x1, x2 : Tensor or number
         Real numbers, of shapes that broadcast; at least one is a tensor.
 
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is boolean or complex.
-    ShapeError
-        If the shapes do not broadcast.
-
     Examples
     --------
     >>> import burn
@@ -512,6 +353,7 @@ def maximum(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(floor_divide)
 def minimum(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise smaller value.
 
@@ -521,18 +363,6 @@ def minimum(x1: Operand, x2: Operand, /) -> Tensor:
     ----------
     x1, x2 : Tensor or number
         Real numbers, of shapes that broadcast; at least one is a tensor.
-
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is boolean or complex.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -575,26 +405,12 @@ def copysign(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(copysign)
 def nextafter(x1: Operand, x2: Operand, /) -> Tensor:
     """Next number that the dtype represents after `x1` towards `x2`.
 
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Real numbers, of shapes that broadcast; integers become the default float dtype.
-
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-        Integers give the default float dtype.
-
     Raises
     ------
-    DTypeError
-        If an operand is boolean or complex.
-    ShapeError
-        If the shapes do not broadcast.
     UnsupportedOpError
         If an operand is tracked: there is no gradient.
 
@@ -631,6 +447,7 @@ def positive(x: Tensor, /) -> Tensor:
     return independent(x)
 
 
+@documented_as(floor_divide)
 def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Elementwise value nearest to `x` between two bounds.
 
@@ -640,18 +457,6 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
         Real numbers.
     min, max : Tensor or number, optional
         Bounds, broadcast to `x`; None for none. Where `min` is above `max`, the result is `max`.
-
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is boolean or complex.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -667,13 +472,9 @@ def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -
 
 
 @op_function
+@documented_as(copysign)
 def heaviside(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise step: 0 where `x1` is negative, 1 where it is positive, `x2` where it is 0.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Real numbers, of shapes that broadcast; integers become the default float dtype.
 
     Returns
     -------
@@ -685,8 +486,6 @@ def heaviside(x1: Operand, x2: Operand, /) -> Tensor:
     ------
     DTypeError
         If an operand is complex.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -697,6 +496,7 @@ def heaviside(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(copysign)
 def lerp(start: Operand, end: Operand, weight: Operand, /) -> Tensor:
     """Elementwise linear interpolation ``start + weight * (end - start)``.
 
@@ -708,18 +508,10 @@ def lerp(start: Operand, end: Operand, weight: Operand, /) -> Tensor:
         Where to interpolate; beyond [0, 1] the line goes on. The shapes broadcast, integers become
         the default float dtype, and at least one operand is a tensor.
 
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-        Integers give the default float dtype.
-
     Raises
     ------
     DTypeError
         If an operand is complex.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------

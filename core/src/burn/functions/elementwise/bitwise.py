@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.functions import calls
 from burn.functions.common import DTypeLike, Operand, op_function
 from burn.functions.normalize import as_dtype, check_tensor
@@ -52,25 +53,9 @@ def bitwise_and(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(bitwise_and)
 def bitwise_or(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 | x2``, of bits or of booleans.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Booleans or integers, of shapes that broadcast; at least one is a tensor.
-
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is neither boolean nor integer.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -81,25 +66,9 @@ def bitwise_or(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(bitwise_and)
 def bitwise_xor(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 ^ x2``, of bits or of booleans.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Booleans or integers, of shapes that broadcast; at least one is a tensor.
-
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is neither boolean nor integer.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -170,29 +139,11 @@ def bitwise_left_shift(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(bitwise_left_shift)
 def bitwise_right_shift(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 >> x2``, which keeps the sign.
 
     A shift by the width of the dtype or more leaves copies of the sign: 0 or -1.
-
-    Parameters
-    ----------
-    x1 : Tensor or number
-        Integers.
-    x2 : Tensor or number
-        Distance of the shift in bits, of a shape that broadcasts with that of `x1`.
-
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is not integer.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.functions.common import Operand, op_function
 
 if TYPE_CHECKING:
@@ -53,25 +54,11 @@ def equal(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(equal)
 def not_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 != x2``.
 
     NaN equals nothing.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Values of any dtype, of shapes that broadcast; at least one is a tensor.
-
-    Returns
-    -------
-    Tensor
-        Booleans, of the shape to which the operands broadcast.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -113,27 +100,11 @@ def less(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(less)
 def less_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 <= x2``.
 
     False is less than True.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Booleans or real numbers, of shapes that broadcast; at least one is a tensor.
-
-    Returns
-    -------
-    Tensor
-        Booleans, of the shape to which the operands broadcast.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is complex.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -144,27 +115,11 @@ def less_equal(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(less)
 def greater(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 > x2``.
 
     False is less than True.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Booleans or real numbers, of shapes that broadcast; at least one is a tensor.
-
-    Returns
-    -------
-    Tensor
-        Booleans, of the shape to which the operands broadcast.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is complex.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -175,27 +130,11 @@ def greater(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(less)
 def greater_equal(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 >= x2``.
 
     False is less than True.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Booleans or real numbers, of shapes that broadcast; at least one is a tensor.
-
-    Returns
-    -------
-    Tensor
-        Booleans, of the shape to which the operands broadcast.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is complex.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -233,23 +172,9 @@ def isnan(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(isnan)
 def isinf(x: Tensor, /) -> Tensor:
     """Whether each element is infinite, of either sign, or a part of it.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
-    Returns
-    -------
-    Tensor
-        Booleans, of the shape of `x`.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -260,23 +185,9 @@ def isinf(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(isnan)
 def isfinite(x: Tensor, /) -> Tensor:
     """Whether each element is neither infinite nor NaN.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
-    Returns
-    -------
-    Tensor
-        Booleans, of the shape of `x`.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.functions.common import op_function
 from burn.functions.elementwise.trigonometric import atan2
 
@@ -47,23 +48,14 @@ def real(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(real)
 def imag(x: Tensor, /) -> Tensor:
     """Imaginary part of each element.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
 
     Returns
     -------
     Tensor
         Of the shape of `x`, and the dtype of its parts; of a real number it is 0.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -74,23 +66,14 @@ def imag(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(real)
 def conj(x: Tensor, /) -> Tensor:
     """Complex conjugate of each element.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
 
     Returns
     -------
     Tensor
         Of the shape and dtype of `x`; a real number is its own conjugate.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -134,23 +117,14 @@ def complex(x1: Tensor, x2: Tensor, /) -> Tensor:
     """
 
 
+@documented_as(real)
 def angle(x: Tensor, /) -> Tensor:
     """Angle in radians of each complex number: ``atan2(imag(x), real(x))``.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
 
     Returns
     -------
     Tensor
         Of the shape of `x`, and the dtype of its parts: from -pi to pi.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------

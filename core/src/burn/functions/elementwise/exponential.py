@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.functions import calls
 from burn.functions.common import Operand, op_function
 from burn.functions.elementwise.arithmetic import clip
@@ -85,23 +86,9 @@ def exp2(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(exp)
 def expm1(x: Tensor, /) -> Tensor:
     """Elementwise ``e ** x - 1``, exact near 0.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -112,25 +99,11 @@ def expm1(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(exp)
 def log(x: Tensor, /) -> Tensor:
     """Elementwise natural logarithm.
 
     0 gives -inf, a negative number NaN.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -141,23 +114,9 @@ def log(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(exp)
 def log1p(x: Tensor, /) -> Tensor:
     """Elementwise ``log(1 + x)``, exact near 0.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -168,23 +127,9 @@ def log1p(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(exp)
 def log2(x: Tensor, /) -> Tensor:
     """Elementwise logarithm to the base 2.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -195,23 +140,9 @@ def log2(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(exp)
 def log10(x: Tensor, /) -> Tensor:
     """Elementwise logarithm to the base 10.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -252,25 +183,11 @@ def logaddexp(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
+@documented_as(exp)
 def sqrt(x: Tensor, /) -> Tensor:
     """Elementwise square root.
 
     A negative number gives NaN.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -281,25 +198,11 @@ def sqrt(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(exp2)
 def rsqrt(x: Tensor, /) -> Tensor:
     """Elementwise ``1 / sqrt(x)``.
 
     0 gives inf, a negative number NaN.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is complex.
 
     Examples
     --------
@@ -310,23 +213,9 @@ def rsqrt(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(exp2)
 def cbrt(x: Tensor, /) -> Tensor:
     """Elementwise cube root, which of a negative number is negative.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is complex.
 
     Examples
     --------
@@ -336,6 +225,7 @@ def cbrt(x: Tensor, /) -> Tensor:
     """
 
 
+@documented_as(exp2)
 def logit(x: Tensor, /, *, epsilon: float | None = None) -> Tensor:
     """Elementwise ``log(x / (1 - x))``: the inverse of the sigmoid.
 
@@ -349,17 +239,10 @@ def logit(x: Tensor, /, *, epsilon: float | None = None) -> Tensor:
         What `x` is kept away from 0 and from 1, between 0 and 0.5; 0 if left out, and beyond it the
         result is NaN.
 
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
     Raises
     ------
     ArgumentError
         If `epsilon` is not in [0, 0.5].
-    DTypeError
-        If `x` is complex.
 
     Examples
     --------
@@ -375,26 +258,14 @@ def logit(x: Tensor, /, *, epsilon: float | None = None) -> Tensor:
 
 
 @op_function
+@documented_as(logaddexp)
 def xlogy(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``x1 * log(x2)``, which is 0 where `x1` is, whatever number `x2` is.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Real numbers, of shapes that broadcast; integers become the default float dtype.
-
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-        Integers give the default float dtype.
 
     Raises
     ------
     DTypeError
         If an operand is complex.
-    ShapeError
-        If the shapes do not broadcast.
 
     Notes
     -----

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.dispatch import DispatchTensor
+from burn.docstrings import documented_as
 from burn.functions.common import Operand
 from burn.functions.creation import full
 from burn.functions.elementwise.arithmetic import maximum, minimum
@@ -48,27 +49,11 @@ def fmax(x1: Operand, x2: Operand, /) -> Tensor:
     return _without_nan(maximum(x1, x2), x1, x2)
 
 
+@documented_as(fmax)
 def fmin(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise smaller value, ignoring NaN.
 
     Unlike `minimum` it is NaN only where both operands are.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Real numbers, of shapes that broadcast; at least one is a tensor.
-
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is boolean or complex.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------

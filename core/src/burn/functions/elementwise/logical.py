@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.functions.common import Operand
 from burn.functions.elementwise.bitwise import bitwise_and, bitwise_invert, bitwise_or, bitwise_xor
 from burn.functions.elementwise.comparison import not_equal
@@ -72,24 +73,9 @@ def logical_and(x1: Operand, x2: Operand, /) -> Tensor:
     return bitwise_and(first, _truth(x2, "x2", "logical_and"))
 
 
+@documented_as(logical_and)
 def logical_or(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise logical "or".
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Booleans, or numbers that count as True unless they are 0, of shapes that broadcast;
-        at least one is a tensor.
-
-    Returns
-    -------
-    Tensor
-        Booleans, of the shape to which the operands broadcast.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -101,24 +87,9 @@ def logical_or(x1: Operand, x2: Operand, /) -> Tensor:
     return bitwise_or(first, _truth(x2, "x2", "logical_or"))
 
 
+@documented_as(logical_and)
 def logical_xor(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise logical "exclusive or".
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Booleans, or numbers that count as True unless they are 0, of shapes that broadcast;
-        at least one is a tensor.
-
-    Returns
-    -------
-    Tensor
-        Booleans, of the shape to which the operands broadcast.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from burn.dispatch import DispatchTensor, call_of
+from burn.docstrings import documented_as
 from burn.functions.common import dispatch
 from burn.functions.views import independent
 
@@ -64,23 +65,9 @@ def floor(x: Tensor, /) -> Tensor:
 
 
 @_rounding
+@documented_as(floor)
 def ceil(x: Tensor, /) -> Tensor:
     """Elementwise smallest integer not below `x`.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real numbers; integers are returned as they are.
-
-    Returns
-    -------
-    Tensor
-        Of the shape and dtype of `x`.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean or complex.
 
     Examples
     --------
@@ -91,23 +78,9 @@ def ceil(x: Tensor, /) -> Tensor:
 
 
 @_rounding
+@documented_as(floor)
 def trunc(x: Tensor, /) -> Tensor:
     """Elementwise nearest integer towards 0.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real numbers; integers are returned as they are.
-
-    Returns
-    -------
-    Tensor
-        Of the shape and dtype of `x`.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean or complex.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from burn.docstrings import documented_as
 from burn.dtype import float32
 from burn.functions import calls
 from burn.functions.common import op_function
@@ -18,35 +19,6 @@ __all__ = ["digamma", "erf", "erfc", "erfinv", "i0", "lgamma", "multigammaln", "
 
 _MOST_DIMENSIONS: Final = 1000
 """Of `multigammaln`, which computes a function for each."""
-
-
-@op_function
-def erf(x: Tensor, /) -> Tensor:
-    """Elementwise error function.
-
-    It is ``2 / sqrt(pi)`` times the integral of ``exp(-t**2)`` from 0 to `x`.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean or complex.
-
-    Examples
-    --------
-    >>> import burn
-    >>> burn.erf(burn.asarray([0.0], device="cpu")).tolist()
-    [0.0]
-    """
 
 
 @op_function
@@ -79,6 +51,27 @@ def erfc(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(erfc)
+def erf(x: Tensor, /) -> Tensor:
+    """Elementwise error function.
+
+    It is ``2 / sqrt(pi)`` times the integral of ``exp(-t**2)`` from 0 to `x`.
+
+    Raises
+    ------
+    DTypeError
+        If `x` is boolean or complex.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.erf(burn.asarray([0.0], device="cpu")).tolist()
+    [0.0]
+    """
+
+
+@op_function
+@documented_as(erfc)
 def erfinv(x: Tensor, /) -> Tensor:
     """Elementwise inverse of the error function `erf`.
 
@@ -90,16 +83,6 @@ def erfinv(x: Tensor, /) -> Tensor:
     x : Tensor
         Real numbers in [-1, 1].
 
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is complex.
-
     Examples
     --------
     >>> import burn
@@ -109,25 +92,11 @@ def erfinv(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(erfc)
 def lgamma(x: Tensor, /) -> Tensor:
     """Elementwise logarithm of the magnitude of the gamma function.
 
     At the poles, which are 0 and the negative integers, it is infinite.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is complex.
 
     Examples
     --------
@@ -181,25 +150,11 @@ def multigammaln(x: Tensor, d: int, /) -> Tensor:
 
 
 @op_function
+@documented_as(erfc)
 def digamma(x: Tensor, /) -> Tensor:
     """Elementwise derivative of `lgamma`.
 
     At 0 it is -inf, at -0 inf, at negative integers NaN.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is complex.
 
     Examples
     --------
@@ -243,23 +198,9 @@ def polygamma(n: int, x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(erfc)
 def i0(x: Tensor, /) -> Tensor:
     """Elementwise modified Bessel function of the first kind, of order 0.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is complex.
 
     Examples
     --------
@@ -270,23 +211,9 @@ def i0(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(erfc)
 def sinc(x: Tensor, /) -> Tensor:
     """Elementwise ``sin(pi * x) / (pi * x)``, which is 1 at 0.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is complex.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.functions.common import Operand, op_function
 from burn.functions.elementwise.arithmetic import multiply
 
@@ -59,23 +60,9 @@ def sin(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(sin)
 def cos(x: Tensor, /) -> Tensor:
     """Elementwise cosine.
-
-    Parameters
-    ----------
-    x : Tensor
-        Angles in radians.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -86,23 +73,9 @@ def cos(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(sin)
 def tan(x: Tensor, /) -> Tensor:
     """Elementwise tangent.
-
-    Parameters
-    ----------
-    x : Tensor
-        Angles in radians.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -142,25 +115,16 @@ def asin(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(asin)
 def acos(x: Tensor, /) -> Tensor:
     """Elementwise inverse cosine.
 
     Outside of [-1, 1] it is NaN.
 
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
     Returns
     -------
     Tensor
         Angles in radians, from 0 to pi, as floats.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -171,23 +135,9 @@ def acos(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(asin)
 def atan(x: Tensor, /) -> Tensor:
     """Elementwise inverse tangent.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
-    Returns
-    -------
-    Tensor
-        Angles in radians, from -pi/2 to pi/2, as floats.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -256,23 +206,9 @@ def sinh(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(sinh)
 def cosh(x: Tensor, /) -> Tensor:
     """Elementwise hyperbolic cosine.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -283,23 +219,9 @@ def cosh(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(sinh)
 def tanh(x: Tensor, /) -> Tensor:
     """Elementwise hyperbolic tangent.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -310,23 +232,9 @@ def tanh(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(sinh)
 def asinh(x: Tensor, /) -> Tensor:
     """Elementwise inverse hyperbolic sine.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -337,25 +245,11 @@ def asinh(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(sinh)
 def acosh(x: Tensor, /) -> Tensor:
     """Elementwise inverse hyperbolic cosine.
 
     Below 1 it is NaN.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -366,25 +260,11 @@ def acosh(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(sinh)
 def atanh(x: Tensor, /) -> Tensor:
     """Elementwise inverse hyperbolic tangent.
 
     Outside of [-1, 1] it is NaN.
-
-    Parameters
-    ----------
-    x : Tensor
-        Numbers.
-
-    Returns
-    -------
-    Tensor
-        Of the shape of `x`, and its dtype; of integers the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------
@@ -395,6 +275,7 @@ def atanh(x: Tensor, /) -> Tensor:
 
 
 @op_function
+@documented_as(atan2)
 def hypot(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise ``sqrt(x1**2 + x2**2)`` where the squares may be too large or too small.
 
@@ -410,13 +291,6 @@ def hypot(x1: Operand, x2: Operand, /) -> Tensor:
     Tensor
         Of the shape to which the operands broadcast and the dtype to which they promote.
         Integers give the default float dtype.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is boolean or complex.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------
@@ -453,23 +327,14 @@ def deg2rad(x: Tensor, /) -> Tensor:
     return multiply(x, math.pi / 180.0)
 
 
+@documented_as(sin)
 def rad2deg(x: Tensor, /) -> Tensor:
     """Elementwise conversion of radians to degrees.
-
-    Parameters
-    ----------
-    x : Tensor
-        Angles in radians.
 
     Returns
     -------
     Tensor
         Angles in degrees, as floats.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is boolean.
 
     Examples
     --------

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from burn.docstrings import documented_as
 from burn.dtype import float32
 from burn.errors import (
     ArgumentError,
@@ -62,7 +63,8 @@ def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "bac
     axis : int
         The axis to transform.
     norm : {"backward", "ortho", "forward"}
-        Which direction divides by n: the inverse, both by its square root, or this one.
+        ``"forward"`` divides transforms into frequencies by the number of elements, ``"backward"``
+        their inverses, ``"ortho"`` both by its square root.
 
     Returns
     -------
@@ -89,35 +91,16 @@ def fft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "bac
     return _transform(x, [(n, axis)], norm, "fft", inverse=False)
 
 
+@documented_as(fft)
 def ifft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """The signal along an axis that a spectrum belongs to: the inverse of `fft`.
 
-    Parameters
-    ----------
-    x : Tensor
-        Complex tensor, or a real one.
-    n : int, optional
-        Length of the transform: the axis is cropped to it, or padded with zeros at its end.
-    axis : int
-        The axis to transform.
-    norm : {"backward", "ortho", "forward"}
-        Which direction divides by n: this one, both by its square root, or `fft`.
+    The parameters are those of `fft`.
 
     Returns
     -------
     Tensor
         Complex, with `n` samples along `axis`.
-
-    Raises
-    ------
-    ArgumentError
-        If `norm` is another string.
-    AxisError
-        If `x` has no such axis.
-    DTypeError
-        If the device has no complex numbers; `burn.signal` has transforms to pairs of real tensors.
-    ShapeError
-        If the length is less than 1.
 
     Examples
     --------
@@ -147,8 +130,8 @@ def fftn(
     axes : sequence of int, optional
         The axes to transform; without it the last ones as many as `s` has lengths, or all.
     norm : {"backward", "ortho", "forward"}
-        Which direction divides by the number of elements: the inverse, both by its square root, or
-        this one.
+        ``"forward"`` divides transforms into frequencies by the number of elements, ``"backward"``
+        their inverses, ``"ortho"`` both by its square root.
 
     Returns
     -------
@@ -175,6 +158,7 @@ def fftn(
     return _transform(x, _lengths(x, s, axes, "fftn"), norm, "fftn", inverse=False)
 
 
+@documented_as(fftn)
 def ifftn(
     x: Tensor,
     /,
@@ -185,33 +169,12 @@ def ifftn(
 ) -> Tensor:
     """The signal along several axes that a spectrum belongs to: the inverse of `fftn`.
 
-    Parameters
-    ----------
-    x : Tensor
-        Complex tensor, or a real one.
-    s : sequence of int, optional
-        Length of each transform: an axis is cropped to it, or padded with zeros at its end.
-    axes : sequence of int, optional
-        The axes to transform; without it the last ones as many as `s` has lengths, or all.
-    norm : {"backward", "ortho", "forward"}
-        Which direction divides by the number of elements: this one, both by its square root, or
-        `fftn`.
+    The parameters are those of `fftn`.
 
     Returns
     -------
     Tensor
         Complex, with as many samples along each axis as its length in `s`.
-
-    Raises
-    ------
-    ArgumentError
-        If there is not one length for each axis, or `norm` is another string.
-    AxisError
-        If `x` has no such axis, or one is named twice.
-    DTypeError
-        If the device has no complex numbers; `burn.signal` has transforms to pairs of real tensors.
-    ShapeError
-        If a length is less than 1.
 
     Examples
     --------
@@ -236,7 +199,8 @@ def rfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "ba
     axis : int
         The axis to transform.
     norm : {"backward", "ortho", "forward"}
-        Which direction divides by n: the inverse, both by its square root, or this one.
+        ``"forward"`` divides transforms into frequencies by the number of elements, ``"backward"``
+        their inverses, ``"ortho"`` both by its square root.
 
     Returns
     -------
@@ -276,7 +240,8 @@ def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "b
     axis : int
         The axis to transform.
     norm : {"backward", "ortho", "forward"}
-        Which direction divides by n: this one, both by its square root, or `rfft`.
+        ``"forward"`` divides transforms into frequencies by the number of elements, ``"backward"``
+        their inverses, ``"ortho"`` both by its square root.
 
     Returns
     -------
@@ -301,6 +266,7 @@ def irfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "b
     return _real_signal(_parts(x, "irfft"), n, axis, norm, "irfft")
 
 
+@documented_as(fftn)
 def rfftn(
     x: Tensor,
     /,
@@ -311,17 +277,12 @@ def rfftn(
 ) -> Tensor:
     """Spectrum of a real signal along several axes, of which the last is halved as by `rfft`.
 
+    The other parameters are those of `fftn`.
+
     Parameters
     ----------
     x : Tensor
         Real tensor.
-    s : sequence of int, optional
-        Length of each transform: an axis is cropped to it, or padded with zeros at its end.
-    axes : sequence of int, optional
-        The axes to transform; without it the last ones as many as `s` has lengths, or all.
-    norm : {"backward", "ortho", "forward"}
-        Which direction divides by the number of elements: the inverse, both by its square root, or
-        this one.
 
     Returns
     -------
@@ -330,15 +291,9 @@ def rfftn(
 
     Raises
     ------
-    ArgumentError
-        If there is not one length for each axis, or `norm` is another string.
-    AxisError
-        If `x` has no such axis, or one is named twice.
     DTypeError
         If `x` is complex, or the device has no complex numbers; `burn.signal` has transforms to
         pairs of real tensors.
-    ShapeError
-        If a length is less than 1.
 
     Examples
     --------
@@ -373,8 +328,8 @@ def irfftn(
     axes : sequence of int, optional
         The axes to transform; without it the last ones as many as `s` has lengths, or all.
     norm : {"backward", "ortho", "forward"}
-        Which direction divides by the number of elements: this one, both by its square root, or
-        `rfftn`.
+        ``"forward"`` divides transforms into frequencies by the number of elements, ``"backward"``
+        their inverses, ``"ortho"`` both by its square root.
 
     Returns
     -------
@@ -404,8 +359,11 @@ def irfftn(
     return _real_signal(pair, last_length, last_axis, norm, "irfftn")
 
 
+@documented_as(irfft)
 def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """The real spectrum of a signal whose reverse is its conjugate, given half of it.
+
+    The other parameters are those of `irfft`.
 
     Parameters
     ----------
@@ -413,24 +371,11 @@ def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "ba
         Complex tensor of the samples 0 to ``n // 2``, or a real one.
     n : int, optional
         Length of the spectrum; ``2 * (samples - 1)`` if left out. Spectra of odd lengths need it.
-    axis : int
-        The axis to transform.
-    norm : {"backward", "ortho", "forward"}
-        Which direction divides by n: the inverse, both by its square root, or this one.
 
     Returns
     -------
     Tensor
         Real, with `n` frequencies along `axis`.
-
-    Raises
-    ------
-    ArgumentError
-        If `norm` is another string.
-    AxisError
-        If `x` has no such axis.
-    ShapeError
-        If the length is less than 1.
 
     Examples
     --------
@@ -442,36 +387,16 @@ def hfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "ba
     return _real_signal(ComplexPair(re, negative(im)), n, axis, _opposite(norm), "hfft")
 
 
+@documented_as(rfft)
 def ihfft(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: Norm = "backward") -> Tensor:
     """Half of the signal that a real spectrum belongs to: the inverse of `hfft`.
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor.
-    n : int, optional
-        Length of the transform: the axis is cropped to it, or padded with zeros at its end.
-    axis : int
-        The axis to transform.
-    norm : {"backward", "ortho", "forward"}
-        Which direction divides by n: this one, both by its square root, or `hfft`.
+    The parameters are those of `rfft`.
 
     Returns
     -------
     Tensor
         Complex, with ``n // 2 + 1`` samples along `axis`.
-
-    Raises
-    ------
-    ArgumentError
-        If `norm` is another string.
-    AxisError
-        If `x` has no such axis.
-    DTypeError
-        If `x` is complex, or the device has no complex numbers; `burn.signal` has transforms to
-        pairs of real tensors.
-    ShapeError
-        If the length is less than 1.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError, DTypeError
 from burn.functions.common import Axis, DeviceLike, DTypeLike
 from burn.functions.creation import arange
@@ -63,35 +64,18 @@ def fftfreq(
     return _frequencies(concat([first, second]), n, d, dtype, "fftfreq")
 
 
+@documented_as(fftfreq)
 def rfftfreq(
     n: int, /, *, d: float = 1.0, dtype: DTypeLike | None = None, device: DeviceLike | None = None
 ) -> Tensor:
     """Frequency of each element of a halved spectrum, in cycles per unit of `d`.
 
-    Parameters
-    ----------
-    n : int
-        Length of the transform.
-    d : float
-        Distance of neighbours in the signal.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
+    The parameters are those of `fftfreq`.
 
     Returns
     -------
     Tensor, shape (n // 2 + 1,)
         The frequencies in ascending order, from 0.
-
-    Raises
-    ------
-    ArgumentError
-        If `d` is 0 or not finite.
-    DTypeError
-        If `dtype` is no float dtype.
-    ShapeError
-        If `n` is less than 1.
 
     Examples
     --------
@@ -132,25 +116,16 @@ def fftshift(x: Tensor, /, *, axes: Axis = None) -> Tensor:
     return _rolled(x, axes, "fftshift", inverse=False)
 
 
+@documented_as(fftshift)
 def ifftshift(x: Tensor, /, *, axes: Axis = None) -> Tensor:
     """A spectrum with frequency 0 first again: the inverse of `fftshift`.
+
+    The parameter `axes` is that of `fftshift`.
 
     Parameters
     ----------
     x : Tensor
         Tensor of any dtype, with frequency 0 in the middle of the axes.
-    axes : int, tuple of int or None
-        The axes to shift; None for all.
-
-    Returns
-    -------
-    Tensor
-        In the shape and dtype of `x`.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.functions.fourier.fft import fftn, ifftn, irfftn, rfftn
 from burn.functions.fourier.real_fourier import Norm
 
@@ -33,8 +34,8 @@ def fft2(
     axes : sequence of int
         The axes to transform.
     norm : {"backward", "ortho", "forward"}
-        Which direction divides by the number of elements: the inverse, both by its square
-        root, or this one.
+        ``"forward"`` divides transforms into frequencies by the number of elements, ``"backward"``
+        their inverses, ``"ortho"`` both by its square root.
 
     Returns
     -------
@@ -61,6 +62,7 @@ def fft2(
     return fftn(x, s=s, axes=axes, norm=norm)
 
 
+@documented_as(fft2)
 def ifft2(
     x: Tensor,
     /,
@@ -71,33 +73,12 @@ def ifft2(
 ) -> Tensor:
     """The signal along two axes that a spectrum belongs to: the inverse of `fft2`.
 
-    Parameters
-    ----------
-    x : Tensor
-        Complex tensor, or a real one.
-    s : sequence of int, optional
-        Length of each transform: an axis is cropped to it, or padded with zeros at its end.
-    axes : sequence of int
-        The axes to transform.
-    norm : {"backward", "ortho", "forward"}
-        Which direction divides by the number of elements: this one, both by its square root, or
-        `fft2`.
+    The parameters are those of `fft2`.
 
     Returns
     -------
     Tensor
         Complex, with as many samples along each axis as its length in `s`.
-
-    Raises
-    ------
-    ArgumentError
-        If there is not one length for each axis, or `norm` is another string.
-    AxisError
-        If `x` has no such axis, or one is named twice.
-    DTypeError
-        If the device has no complex numbers; `burn.signal` has transforms to pairs of real tensors.
-    ShapeError
-        If a length is less than 1.
 
     Examples
     --------
@@ -108,6 +89,7 @@ def ifft2(
     return ifftn(x, s=s, axes=axes, norm=norm)
 
 
+@documented_as(fft2)
 def rfft2(
     x: Tensor,
     /,
@@ -118,17 +100,12 @@ def rfft2(
 ) -> Tensor:
     """Spectrum of a real signal along two axes, of which the last is halved as by `rfft`.
 
+    The other parameters are those of `fft2`.
+
     Parameters
     ----------
     x : Tensor
         Real tensor.
-    s : sequence of int, optional
-        Length of each transform: an axis is cropped to it, or padded with zeros at its end.
-    axes : sequence of int
-        The axes to transform.
-    norm : {"backward", "ortho", "forward"}
-        Which direction divides by the number of elements: the inverse, both by its square
-        root, or this one.
 
     Returns
     -------
@@ -137,15 +114,9 @@ def rfft2(
 
     Raises
     ------
-    ArgumentError
-        If there is not one length for each axis, or `norm` is another string.
-    AxisError
-        If `x` has no such axis, or one is named twice.
     DTypeError
         If `x` is complex, or the device has no complex numbers; `burn.signal` has transforms to
         pairs of real tensors.
-    ShapeError
-        If a length is less than 1.
 
     Examples
     --------
@@ -176,8 +147,8 @@ def irfft2(
     axes : sequence of int
         The axes to transform.
     norm : {"backward", "ortho", "forward"}
-        Which direction divides by the number of elements: this one, both by its square root, or
-        `rfft2`.
+        ``"forward"`` divides transforms into frequencies by the number of elements, ``"backward"``
+        their inverses, ``"ortho"`` both by its square root.
 
     Returns
     -------

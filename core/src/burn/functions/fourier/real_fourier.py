@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
+from burn.docstrings import documented_as
 from burn.functions import calls
 from burn.functions.normalize import check_choice, check_tensor, normalize_axis
 from burn.ops.arguments import as_integer
@@ -55,7 +56,8 @@ def rfft(
     axis : int
         The axis to transform.
     norm : {"backward", "ortho", "forward"}
-        Which direction divides by n: the inverse, both by its square root, or this one.
+        ``"forward"`` divides transforms into frequencies by the number of elements, ``"backward"``
+        their inverses, ``"ortho"`` both by its square root.
 
     Returns
     -------
@@ -105,7 +107,8 @@ def irfft(
     axis : int
         The axis to transform.
     norm : {"backward", "ortho", "forward"}
-        Which direction divides by n: this one, both by its square root, or `rfft`.
+        ``"forward"`` divides transforms into frequencies by the number of elements, ``"backward"``
+        their inverses, ``"ortho"`` both by its square root.
 
     Returns
     -------
@@ -133,6 +136,7 @@ def irfft(
     return scaled(calls.irfft(re, im, axis=number, n=length), factor)
 
 
+@documented_as(irfft)
 def cfft(
     re: Tensor,
     im: Tensor,
@@ -146,6 +150,8 @@ def cfft(
 
     ``X[k] = sum over j of (re[j] + i im[j]) exp(-2 pi i j k / n)``.
 
+    The other parameters are those of `irfft`.
+
     Parameters
     ----------
     re, im : Tensor
@@ -153,22 +159,11 @@ def cfft(
     n : int, optional
         Length of the signal, to which it is cropped or padded with zeros; any, but best without
         large prime factors.
-    axis : int
-        The axis to transform.
-    norm : {"backward", "ortho", "forward"}
-        Which direction divides by n: the inverse, both by its square root, or this one.
 
     Returns
     -------
     re, im : Tensor
         Real and imaginary parts of the spectrum, with `n` frequencies along `axis`.
-
-    Raises
-    ------
-    ArgumentError
-        If `n` is less than 1, or `norm` another string.
-    AxisError
-        If `re` has no such axis.
 
     Examples
     --------
@@ -181,6 +176,7 @@ def cfft(
     return _transform(re, im, n, axis, norm, "cfft", inverse=False)
 
 
+@documented_as(irfft)
 def icfft(
     re: Tensor,
     im: Tensor,
@@ -192,28 +188,19 @@ def icfft(
 ) -> ComplexPair:
     """The complex signal that a spectrum belongs to: the inverse of `cfft`.
 
+    The other parameters are those of `irfft`.
+
     Parameters
     ----------
     re, im : Tensor
         Real and imaginary parts of the spectrum.
     n : int, optional
         Length of the spectrum, to which it is cropped or padded with zeros.
-    axis : int
-        The axis to transform.
-    norm : {"backward", "ortho", "forward"}
-        Which direction divides by n: this one, both by its square root, or `cfft`.
 
     Returns
     -------
     re, im : Tensor
         Real and imaginary parts of the signal, with `n` samples along `axis`.
-
-    Raises
-    ------
-    ArgumentError
-        If `n` is less than 1, or `norm` another string.
-    AxisError
-        If `re` has no such axis.
 
     Examples
     --------

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from burn.docstrings import documented_as
 from burn.dtype import float32
 from burn.errors import ArgumentError
 from burn.functions.common import DeviceLike, DTypeLike
@@ -68,7 +69,7 @@ def hann_window(
     Raises
     ------
     ArgumentError
-        If `size` is negative, or `dtype` no float dtype.
+        If a number is out of its range, or `dtype` no float dtype.
 
     Examples
     --------
@@ -79,6 +80,7 @@ def hann_window(
     return _cosine_sum((0.5, 0.5), size, dtype, device, "hann_window", periodic=periodic)
 
 
+@documented_as(hann_window)
 def hamming_window(
     size: int,
     /,
@@ -93,26 +95,7 @@ def hamming_window(
     discrete Fourier transform", 1978), as in ONNX (HammingWindow-17) and in the Rust original;
     NumPy, SciPy and PyTorch round them to 0.54 and 0.46.
 
-    Parameters
-    ----------
-    size : int
-        Number of elements.
-    periodic : bool
-        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor, shape (size,)
-        The window.
-
-    Raises
-    ------
-    ArgumentError
-        If `size` is negative, or `dtype` no float dtype.
+    The parameters are those of `hann_window`.
 
     Examples
     --------
@@ -125,6 +108,7 @@ def hamming_window(
     return _cosine_sum(weights, size, dtype, device, "hamming_window", periodic=periodic)
 
 
+@documented_as(hann_window)
 def blackman_window(
     size: int,
     /,
@@ -135,26 +119,7 @@ def blackman_window(
 ) -> Tensor:
     """The window of Blackman: ``0.42 - 0.5 cos(2 pi j / n) + 0.08 cos(4 pi j / n)``.
 
-    Parameters
-    ----------
-    size : int
-        Number of elements.
-    periodic : bool
-        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor, shape (size,)
-        The window.
-
-    Raises
-    ------
-    ArgumentError
-        If `size` is negative, or `dtype` no float dtype.
+    The parameters are those of `hann_window`.
 
     Examples
     --------
@@ -167,6 +132,7 @@ def blackman_window(
     return _cosine_sum(weights, size, dtype, device, "blackman_window", periodic=periodic)
 
 
+@documented_as(hann_window)
 def bartlett_window(
     size: int,
     /,
@@ -177,26 +143,7 @@ def bartlett_window(
 ) -> Tensor:
     """The window of Bartlett, a triangle: ``1 - abs(2 j / n - 1)``.
 
-    Parameters
-    ----------
-    size : int
-        Number of elements.
-    periodic : bool
-        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor, shape (size,)
-        The window.
-
-    Raises
-    ------
-    ArgumentError
-        If `size` is negative, or `dtype` no float dtype.
+    The parameters are those of `hann_window`.
 
     Examples
     --------
@@ -214,6 +161,7 @@ def bartlett_window(
     )
 
 
+@documented_as(hann_window)
 def kaiser_window(
     size: int,
     /,
@@ -225,29 +173,13 @@ def kaiser_window(
 ) -> Tensor:
     """The window of Kaiser: ``i0(beta sqrt(1 - (2 j / n - 1)**2)) / i0(beta)``.
 
+    The other parameters are those of `hann_window`.
+
     Parameters
     ----------
-    size : int
-        Number of elements.
     beta : float
         How narrow the window is: 0 makes all elements 1, larger numbers give lower side lobes and a
         wider main lobe.
-    periodic : bool
-        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor, shape (size,)
-        The window.
-
-    Raises
-    ------
-    ArgumentError
-        If `size` is negative, `dtype` no float dtype, or `beta` not in [-80, 80].
 
     Notes
     -----
@@ -269,6 +201,7 @@ def kaiser_window(
     return _window(bell, size, dtype, device, "kaiser_window", periodic=periodic)
 
 
+@documented_as(hann_window)
 def cosine_window(
     size: int,
     /,
@@ -279,26 +212,7 @@ def cosine_window(
 ) -> Tensor:
     """Half a wave: ``sin(pi (j + 1/2) / (n + 1))``.
 
-    Parameters
-    ----------
-    size : int
-        Number of elements.
-    periodic : bool
-        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor, shape (size,)
-        The window.
-
-    Raises
-    ------
-    ArgumentError
-        If `size` is negative, or `dtype` no float dtype.
+    The parameters are those of `hann_window`.
 
     Examples
     --------
@@ -314,6 +228,7 @@ def cosine_window(
     return _window(arch, size, dtype, device, "cosine_window", periodic=periodic)
 
 
+@documented_as(hann_window)
 def exponential_window(
     size: int,
     /,
@@ -325,28 +240,12 @@ def exponential_window(
 ) -> Tensor:
     """Exponential decay on both sides: ``exp(-abs(j - n / 2) / tau)``.
 
+    The other parameters are those of `hann_window`.
+
     Parameters
     ----------
-    size : int
-        Number of elements.
     tau : float
         Number of elements in which the window falls to 1 / e; positive.
-    periodic : bool
-        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor, shape (size,)
-        The window.
-
-    Raises
-    ------
-    ArgumentError
-        If `size` is negative, `tau` not positive, or `dtype` no float dtype.
 
     Examples
     --------
@@ -363,6 +262,7 @@ def exponential_window(
     return _window(decay, size, dtype, device, "exponential_window", periodic=periodic)
 
 
+@documented_as(hann_window)
 def gaussian_window(
     size: int,
     /,
@@ -374,28 +274,12 @@ def gaussian_window(
 ) -> Tensor:
     """The window of Gauss: ``exp(-((j - n / 2) / std)**2 / 2)``.
 
+    The other parameters are those of `hann_window`.
+
     Parameters
     ----------
-    size : int
-        Number of elements.
     std : float
         The standard deviation, in elements; positive.
-    periodic : bool
-        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor, shape (size,)
-        The window.
-
-    Raises
-    ------
-    ArgumentError
-        If `size` is negative, `std` not positive, or `dtype` no float dtype.
 
     Examples
     --------
@@ -412,6 +296,7 @@ def gaussian_window(
     return _window(bell, size, dtype, device, "gaussian_window", periodic=periodic)
 
 
+@documented_as(hann_window)
 def general_cosine_window(
     size: int,
     /,
@@ -423,28 +308,12 @@ def general_cosine_window(
 ) -> Tensor:
     """Weighted cosines: ``w[0] - w[1] cos(2 pi j / n) + w[2] cos(4 pi j / n) - ...``.
 
+    The other parameters are those of `hann_window`.
+
     Parameters
     ----------
-    size : int
-        Number of elements.
     weights : sequence of float
         The weights w, whose signs alternate in the sum; one or more.
-    periodic : bool
-        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor, shape (size,)
-        The window.
-
-    Raises
-    ------
-    ArgumentError
-        If `size` is negative, there is no weight, or `dtype` is no float dtype.
 
     Examples
     --------
@@ -469,6 +338,7 @@ def general_cosine_window(
     return _cosine_sum(amounts, size, dtype, device, operation, periodic=periodic)
 
 
+@documented_as(hann_window)
 def general_hamming_window(
     size: int,
     /,
@@ -480,28 +350,12 @@ def general_hamming_window(
 ) -> Tensor:
     """A raised cosine: ``alpha - (1 - alpha) cos(2 pi j / n)``.
 
+    The other parameters are those of `hann_window`.
+
     Parameters
     ----------
-    size : int
-        Number of elements.
     alpha : float
         The weight of the constant: 0.5 gives Hann's window.
-    periodic : bool
-        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor, shape (size,)
-        The window.
-
-    Raises
-    ------
-    ArgumentError
-        If `size` is negative, `alpha` not finite, or `dtype` no float dtype.
 
     Examples
     --------
@@ -514,6 +368,7 @@ def general_hamming_window(
     return _cosine_sum((alpha, 1.0 - alpha), size, dtype, device, operation, periodic=periodic)
 
 
+@documented_as(hann_window)
 def nuttall_window(
     size: int,
     /,
@@ -524,26 +379,7 @@ def nuttall_window(
 ) -> Tensor:
     """The window of Nuttall: four weighted cosines with sidelobes below -98 dB.
 
-    Parameters
-    ----------
-    size : int
-        Number of elements.
-    periodic : bool
-        Whether n is `size`, for spectra, or ``size - 1``, which makes both ends equal.
-    dtype : DType, optional
-        A float dtype; the default one of the device if left out.
-    device : Device or str, optional
-        Device of the result; the default device if left out.
-
-    Returns
-    -------
-    Tensor, shape (size,)
-        The window.
-
-    Raises
-    ------
-    ArgumentError
-        If `size` is negative, or `dtype` no float dtype.
+    The parameters are those of `hann_window`.
 
     Notes
     -----

@@ -91,7 +91,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     Raises
     ------
     AxisError
-        If there is no such axis.
+        If `x` has no such axis.
     ShapeError
         If the lengths along the axis differ, or the shapes do not broadcast.
 

@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from burn.dispatch import DispatchTensor
+from burn.docstrings import documented_as
 from burn.errors import ShapeError
 from burn.functions import calls
 from burn.functions.creation import zeros
@@ -153,13 +154,9 @@ def det(x: Tensor, /) -> Tensor:
     return calls.det(x)
 
 
+@documented_as(det)
 def slogdet(x: Tensor, /) -> SlogdetResult:
     """Signs of determinants, and logarithms of their magnitudes.
-
-    Parameters
-    ----------
-    x : Tensor, shape (..., n, n)
-        Matrices.
 
     Returns
     -------
@@ -168,11 +165,6 @@ def slogdet(x: Tensor, /) -> SlogdetResult:
         by its magnitude.
     logabsdet : Tensor, shape (...,)
         The logarithms, which are real; ``-inf`` of singular matrices.
-
-    Raises
-    ------
-    ShapeError
-        If the matrices are not square.
 
     Examples
     --------
@@ -225,28 +217,16 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     return matmul(multiply(adjoint(vh), expand_dims(inverse, axis=-2)), adjoint(u))
 
 
+@documented_as(pinv)
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """Ranks of matrices: the number of singular values that do not count as 0.
 
-    Parameters
-    ----------
-    x : Tensor, shape (..., n, m)
-        Matrices.
-    rtol : float or Tensor, optional
-        Singular values up to `rtol` times the largest one count as 0; a tensor has one tolerance
-        for each matrix. By default ``max(n, m)`` times the distance from 1 to the next number.
+    The parameters are those of `pinv`.
 
     Returns
     -------
     Tensor, shape (...,)
         The ranks, in the device's default integer dtype.
-
-    Raises
-    ------
-    ArgumentError
-        If a number as `rtol` is negative or not finite.
-    ShapeError
-        If `x` has fewer than two axes.
 
     Examples
     --------

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from burn.docstrings import documented_as
 from burn.functions import calls
 from burn.functions.creation import arange, eye
 from burn.functions.elementwise import conj, equal, less_equal
@@ -198,23 +199,14 @@ def svd(x: Tensor, /, *, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*calls.svd(x, full_matrices=full))
 
 
+@documented_as(svd)
 def svdvals(x: Tensor, /) -> Tensor:
     """Singular values of matrices.
-
-    Parameters
-    ----------
-    x : Tensor, shape (..., n, m)
-        Matrices.
 
     Returns
     -------
     Tensor, shape (..., min(n, m))
         The singular values, real and in descending order.
-
-    Raises
-    ------
-    ShapeError
-        If `x` has fewer than two axes.
 
     Examples
     --------
@@ -322,13 +314,9 @@ def eig(x: Tensor, /) -> EigResult:
     return EigResult(*calls.eig(x))
 
 
+@documented_as(eig)
 def eigvals(x: Tensor, /) -> Tensor:
     """Eigenvalues of square matrices.
-
-    Parameters
-    ----------
-    x : Tensor, shape (..., n, n)
-        Real or complex matrices.
 
     Returns
     -------
@@ -337,8 +325,6 @@ def eigvals(x: Tensor, /) -> Tensor:
 
     Raises
     ------
-    ShapeError
-        If the matrices are not square.
     UnsupportedOpError
         If `x` is tracked: complex results have no gradient. Symmetric matrices have `eigvalsh`.
 
@@ -352,13 +338,9 @@ def eigvals(x: Tensor, /) -> Tensor:
     return calls.eigvals(x)
 
 
+@documented_as(svd)
 def lu_decomposition(x: Tensor, /) -> LUDecompositionResult:
     """Lower and upper triangles in one matrix, and the order of rows in which they give `x`.
-
-    Parameters
-    ----------
-    x : Tensor, shape (..., n, m)
-        Matrices.
 
     Returns
     -------
@@ -366,11 +348,6 @@ def lu_decomposition(x: Tensor, /) -> LUDecompositionResult:
         U on and above the diagonal, and below it L, whose diagonal of ones is left out.
     permutation : Tensor, shape (..., n)
         Row i of ``L @ U`` is row ``permutation[i]`` of `x`.
-
-    Raises
-    ------
-    ShapeError
-        If `x` has fewer than two axes.
 
     Examples
     --------
@@ -385,13 +362,9 @@ def lu_decomposition(x: Tensor, /) -> LUDecompositionResult:
     return LUDecompositionResult(*calls.lu_decomposition(x, index_dtype=dtype))
 
 
+@documented_as(svd)
 def lu(x: Tensor, /) -> LUResult:
     """A permutation P, lower triangles L and upper triangles U with ``P @ L @ U`` equal to `x`.
-
-    Parameters
-    ----------
-    x : Tensor, shape (..., n, m)
-        Matrices.
 
     Returns
     -------
@@ -401,11 +374,6 @@ def lu(x: Tensor, /) -> LUResult:
         Lower triangles with a diagonal of ones.
     U : Tensor, shape (..., min(n, m), m)
         Upper triangles.
-
-    Raises
-    ------
-    ShapeError
-        If `x` has fewer than two axes.
 
     Examples
     --------

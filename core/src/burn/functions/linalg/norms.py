@@ -6,6 +6,7 @@ import builtins
 import math
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError, AxisError, ShapeError
 from burn.functions import calls
 from burn.functions._spread import accumulation_dtype
@@ -63,7 +64,7 @@ def vector_norm(
     axis : int, tuple of int or None
         Axes of the vectors; None for the whole tensor as one vector.
     keepdims : bool
-        Whether these axes stay, with length 1.
+        Whether the reduced axes stay, with length 1.
     ord : number
         2 for the length, another number p for ``sum(abs(x) ** p) ** (1 / p)``, ``inf`` and
         ``-inf`` for the largest and smallest magnitude, 0 for the number of elements that are not
@@ -234,11 +235,11 @@ def l0_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
     Parameters
     ----------
     x : Tensor
-        Tensor of any dtype.
+        Any tensor.
     axis : int, tuple of int or None
         Axes of the vectors; None for the whole tensor as one vector.
     keepdims : bool
-        Whether these axes stay, with length 1.
+        Whether the reduced axes stay, with length 1.
 
     Returns
     -------
@@ -255,17 +256,11 @@ def l0_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
 
 
 @reduction
+@documented_as(l0_norm)
 def l1_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Sum of the magnitudes.
 
-    Parameters
-    ----------
-    x : Tensor
-        Tensor of any dtype.
-    axis : int, tuple of int or None
-        Axes of the vectors; None for the whole tensor as one vector.
-    keepdims : bool
-        Whether these axes stay, with length 1.
+    The parameters are those of `l0_norm`.
 
     Returns
     -------
@@ -282,17 +277,11 @@ def l1_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
 
 
 @reduction
+@documented_as(l0_norm)
 def l2_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Root of the sum of the squares.
 
-    Parameters
-    ----------
-    x : Tensor
-        Tensor of any dtype.
-    axis : int, tuple of int or None
-        Axes of the vectors; None for the whole tensor as one vector.
-    keepdims : bool
-        Whether these axes stay, with length 1.
+    The parameters are those of `l0_norm`.
 
     Returns
     -------
@@ -315,13 +304,13 @@ def lp_norm(x: Tensor, p: float, /, *, axis: Axis = None, keepdims: bool = False
     Parameters
     ----------
     x : Tensor
-        Tensor of any dtype.
+        Any tensor.
     p : number
         The exponent.
     axis : int, tuple of int or None
         Axes of the vectors; None for the whole tensor as one vector.
     keepdims : bool
-        Whether these axes stay, with length 1.
+        Whether the reduced axes stay, with length 1.
 
     Returns
     -------
@@ -338,17 +327,11 @@ def lp_norm(x: Tensor, p: float, /, *, axis: Axis = None, keepdims: bool = False
 
 
 @reduction
+@documented_as(l0_norm)
 def max_abs_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Largest magnitude; 0 of no elements.
 
-    Parameters
-    ----------
-    x : Tensor
-        Tensor of any dtype.
-    axis : int, tuple of int or None
-        Axes of the vectors; None for the whole tensor as one vector.
-    keepdims : bool
-        Whether these axes stay, with length 1.
+    The parameters are those of `l0_norm`.
 
     Returns
     -------
@@ -365,17 +348,11 @@ def max_abs_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> 
 
 
 @reduction
+@documented_as(l0_norm)
 def min_abs_norm(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Smallest magnitude.
 
-    Parameters
-    ----------
-    x : Tensor
-        Tensor of any dtype.
-    axis : int, tuple of int or None
-        Axes of the vectors; None for the whole tensor as one vector.
-    keepdims : bool
-        Whether these axes stay, with length 1.
+    The parameters are those of `l0_norm`.
 
     Returns
     -------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from burn.docstrings import documented_as
 from burn.functions import calls
 from burn.functions.common import op_function
 from burn.functions.normalize import normalize_axis
@@ -50,8 +51,7 @@ def softplus(x: Tensor, /, *, beta: float = 1.0) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> burn.round(F.softplus(burn.asarray([-99.0, 99.0], device="cpu"))).tolist()
     [0.0, 99.0]
     """
@@ -79,27 +79,20 @@ def softsign(x: Tensor, /) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.softsign(burn.asarray([-1.0, 3.0], device="cpu")).tolist()
     [-0.5, 0.75]
     """
 
 
+@documented_as(softplus)
 def gelu(x: Tensor, /, *, approximate: Literal["none", "tanh"] = "none") -> Tensor:
     """Gaussian error linear unit, ``x * (1 + erf(x / sqrt(2))) / 2``.
 
     Parameters
     ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
     approximate : {"none", "tanh"}
         ``"tanh"`` for ``x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x**3))) / 2``.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
 
     Raises
     ------
@@ -112,8 +105,7 @@ def gelu(x: Tensor, /, *, approximate: Literal["none", "tanh"] = "none") -> Tens
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> burn.round(F.gelu(burn.asarray([0.0, 9.0], device="cpu"))).tolist()
     [0.0, 9.0]
     """
@@ -121,56 +113,36 @@ def gelu(x: Tensor, /, *, approximate: Literal["none", "tanh"] = "none") -> Tens
 
 
 @op_function
+@documented_as(softsign)
 def sigmoid(x: Tensor, /) -> Tensor:
     """Logistic function, ``1 / (1 + exp(-x))``, without overflow.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
 
     Returns
     -------
     Tensor
         In the shape of `x`, from 0 to 1.
 
-    Raises
-    ------
-    DTypeError
-        If `x` is complex.
-
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.sigmoid(burn.asarray([0.0, 99.0], device="cpu")).tolist()
     [0.5, 1.0]
     """
 
 
 @op_function
+@documented_as(softsign)
 def log_sigmoid(x: Tensor, /) -> Tensor:
     """Logarithm of `sigmoid`, ``-log(1 + exp(-x))``, without overflow.
-
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
 
     Returns
     -------
     Tensor
         In the shape of `x`, at most 0.
 
-    Raises
-    ------
-    DTypeError
-        If `x` is complex.
-
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.log_sigmoid(burn.asarray([-99.0], device="cpu")).tolist()
     [-99.0]
     """
@@ -197,64 +169,33 @@ def silu(x: Tensor, /) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> burn.round(F.silu(burn.asarray([0.0, 99.0], device="cpu"))).tolist()
     [0.0, 99.0]
     """
 
 
 @op_function
+@documented_as(silu)
 def mish(x: Tensor, /) -> Tensor:
     """``x * tanh(softplus(x))`` (Misra, 2019, arXiv:1908.08681).
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is complex.
-
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> burn.round(F.mish(burn.asarray([0.0, 99.0], device="cpu"))).tolist()
     [0.0, 99.0]
     """
 
 
 @op_function
+@documented_as(silu)
 def tanhshrink(x: Tensor, /) -> Tensor:
     """``x - tanh(x)``.
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is complex.
-
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.tanhshrink(burn.asarray([0.0, 99.0], device="cpu")).tolist()
     [0.0, 98.0]
     """
@@ -280,7 +221,7 @@ def glu(x: Tensor, /, *, axis: int = -1) -> Tensor:
     ShapeError
         If the length of the axis is odd.
     AxisError
-        If there is no such axis.
+        If `x` has no such axis.
 
     Notes
     -----
@@ -288,8 +229,7 @@ def glu(x: Tensor, /, *, axis: int = -1) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.glu(burn.asarray([2.0, 4.0, 0.0, 0.0], device="cpu")).tolist()
     [1.0, 2.0]
     """

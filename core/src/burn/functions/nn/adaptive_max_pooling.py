@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError, ShapeError
 from burn.functions import calls
 from burn.functions.creation import asarray
 from burn.functions.indexing import take
 from burn.functions.nn._spatial_arguments import OutputSize, adaptive_sizes
+from burn.functions.nn._spatial_words import SIGNALS, VOLUMES
 from burn.functions.normalize import check_tensor
 from burn.functions.quantization import numbers_of
 from burn.functions.searching import ValuesAndIndices
@@ -27,40 +29,6 @@ __all__ = [
     "adaptive_max_pool3d",
     "adaptive_max_pool3d_with_indices",
 ]
-
-
-def adaptive_max_pool1d(x: Tensor, /, output_size: OutputSize) -> Tensor:
-    """Largest elements of a given number of windows that together cover signals.
-
-    Parameters
-    ----------
-    x : Tensor, shape (..., L)
-        Signals, of floats or integers.
-    output_size : int, or tuple of int or None
-        Number of windows; None keeps that of `x`.
-
-    Returns
-    -------
-    Tensor, shape (..., windows)
-        Window i of n along an axis of length L has the elements from ``floor(i * L / n)`` up to,
-        but without, ``ceil((i + 1) * L / n)``. NaN is the largest, and of equal elements the first
-        has the gradient.
-
-    Raises
-    ------
-    ShapeError
-        If `x` has too few axes, or the signals are empty.
-    ArgumentError
-        If `output_size` has another number of values, or one less than 1.
-
-    Examples
-    --------
-    >>> import burn
-    >>> from burn.nn import functional as F
-    >>> F.adaptive_max_pool1d(burn.asarray([1.0, 2.0, 3.0], device="cpu"), 2).tolist()
-    [2.0, 3.0]
-    """
-    return _adaptive(x, output_size, 1, "adaptive_max_pool1d")
 
 
 def adaptive_max_pool2d(x: Tensor, /, output_size: OutputSize) -> Tensor:
@@ -89,8 +57,7 @@ def adaptive_max_pool2d(x: Tensor, /, output_size: OutputSize) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]], device="cpu")
     >>> F.adaptive_max_pool2d(x, (1, 2)).tolist()
     [[4.0, 5.0]]
@@ -98,83 +65,41 @@ def adaptive_max_pool2d(x: Tensor, /, output_size: OutputSize) -> Tensor:
     return _adaptive(x, output_size, 2, "adaptive_max_pool2d")
 
 
-def adaptive_max_pool3d(x: Tensor, /, output_size: OutputSize) -> Tensor:
-    """Largest elements of a given number of windows that together cover volumes.
+@documented_as(adaptive_max_pool2d, SIGNALS)
+def adaptive_max_pool1d(x: Tensor, /, output_size: OutputSize) -> Tensor:
+    """Largest elements of a given number of windows that together cover signals.
 
-    Parameters
-    ----------
-    x : Tensor, shape (..., D, H, W)
-        Volumes, of floats or integers.
-    output_size : int, or tuple of int or None
-        Number of planes, rows and columns; None keeps that of `x`.
-
-    Returns
-    -------
-    Tensor, shape (..., planes, rows, columns)
-        Window i of n along an axis of length L has the elements from ``floor(i * L / n)`` up to,
-        but without, ``ceil((i + 1) * L / n)``. NaN is the largest, and of equal elements the first
-        has the gradient.
-
-    Raises
-    ------
-    ShapeError
-        If `x` has too few axes, or the volumes are empty.
-    ArgumentError
-        If `output_size` has another number of values, or one less than 1.
+    The parameters are those of `adaptive_max_pool2d`, with `x` of shape (..., L).
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
+    >>> F.adaptive_max_pool1d(burn.asarray([1.0, 2.0, 3.0], device="cpu"), 2).tolist()
+    [2.0, 3.0]
+    """
+    return _adaptive(x, output_size, 1, "adaptive_max_pool1d")
+
+
+@documented_as(adaptive_max_pool2d, VOLUMES)
+def adaptive_max_pool3d(x: Tensor, /, output_size: OutputSize) -> Tensor:
+    """Largest elements of a given number of windows that together cover volumes.
+
+    The parameters are those of `adaptive_max_pool2d`, with `x` of shape (..., D, H, W).
+
+    Examples
+    --------
+    >>> import burn, burn.nn.functional as F
     >>> F.adaptive_max_pool3d(burn.reshape(burn.arange(8, device="cpu"), (2, 2, 2)), 1).tolist()
     [[[7]]]
     """
     return _adaptive(x, output_size, 3, "adaptive_max_pool3d")
 
 
-def adaptive_max_pool1d_with_indices(x: Tensor, /, output_size: OutputSize) -> ValuesAndIndices:
-    """Largest elements of a given number of windows that cover signals, and their indices.
-
-    Parameters
-    ----------
-    x : Tensor, shape (..., L)
-        Signals, of floats or integers.
-    output_size : int, or tuple of int or None
-        Number of windows; None keeps that of `x`.
-
-    Returns
-    -------
-    ValuesAndIndices
-        ``values`` as `adaptive_max_pool1d` gives them, and ``indices`` of their shape
-        (..., windows), in the default integer dtype of the device: those along the last axis.
-
-    Raises
-    ------
-    ShapeError
-        If `x` has too few axes, or the signals are empty.
-    ArgumentError
-        If `output_size` has another number of values, or one less than 1.
-
-    Examples
-    --------
-    >>> import burn
-    >>> from burn.nn import functional as F
-    >>> x = burn.asarray([1.0, 2.0, 3.0], device="cpu")
-    >>> F.adaptive_max_pool1d_with_indices(x, 2).indices.tolist()
-    [1, 2]
-    """
-    return _adaptive_with_indices(x, output_size, 1, "adaptive_max_pool1d_with_indices")
-
-
+@documented_as(adaptive_max_pool2d)
 def adaptive_max_pool2d_with_indices(x: Tensor, /, output_size: OutputSize) -> ValuesAndIndices:
     """Largest elements of a given number of windows that cover images, and their indices.
 
-    Parameters
-    ----------
-    x : Tensor, shape (..., H, W)
-        Images, of floats or integers.
-    output_size : int, or tuple of int or None
-        Number of rows and columns; None keeps that of `x`.
+    The parameters are those of `adaptive_max_pool2d`.
 
     Returns
     -------
@@ -182,17 +107,9 @@ def adaptive_max_pool2d_with_indices(x: Tensor, /, output_size: OutputSize) -> V
         ``values`` as `adaptive_max_pool2d` gives them, and ``indices`` of their shape
         (..., rows, columns), in the default integer dtype of the device: ``row * W + column``.
 
-    Raises
-    ------
-    ShapeError
-        If `x` has too few axes, or the images are empty.
-    ArgumentError
-        If `output_size` has another number of values, or one less than 1.
-
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[1.0, 2.0, 3.0], [3.0, 4.0, 5.0]], device="cpu")
     >>> F.adaptive_max_pool2d_with_indices(x, (1, 2)).indices.tolist()
     [[4, 5]]
@@ -200,34 +117,31 @@ def adaptive_max_pool2d_with_indices(x: Tensor, /, output_size: OutputSize) -> V
     return _adaptive_with_indices(x, output_size, 2, "adaptive_max_pool2d_with_indices")
 
 
-def adaptive_max_pool3d_with_indices(x: Tensor, /, output_size: OutputSize) -> ValuesAndIndices:
-    """Largest elements of a given number of windows that cover volumes, and their indices.
+@documented_as(adaptive_max_pool2d_with_indices, SIGNALS)
+def adaptive_max_pool1d_with_indices(x: Tensor, /, output_size: OutputSize) -> ValuesAndIndices:
+    """Largest elements of a given number of windows that cover signals, and their indices.
 
-    Parameters
-    ----------
-    x : Tensor, shape (..., D, H, W)
-        Volumes, of floats or integers.
-    output_size : int, or tuple of int or None
-        Number of planes, rows and columns; None keeps that of `x`.
-
-    Returns
-    -------
-    ValuesAndIndices
-        ``values`` as `adaptive_max_pool3d` gives them, and ``indices`` of their shape
-        (..., planes, rows, columns), in the default integer dtype of the device:
-        ``(plane * H + row) * W + column``.
-
-    Raises
-    ------
-    ShapeError
-        If `x` has too few axes, or the volumes are empty.
-    ArgumentError
-        If `output_size` has another number of values, or one less than 1.
+    The parameters are those of `adaptive_max_pool2d`, with `x` of shape (..., L).
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
+    >>> x = burn.asarray([1.0, 2.0, 3.0], device="cpu")
+    >>> F.adaptive_max_pool1d_with_indices(x, 2).indices.tolist()
+    [1, 2]
+    """
+    return _adaptive_with_indices(x, output_size, 1, "adaptive_max_pool1d_with_indices")
+
+
+@documented_as(adaptive_max_pool2d_with_indices, VOLUMES)
+def adaptive_max_pool3d_with_indices(x: Tensor, /, output_size: OutputSize) -> ValuesAndIndices:
+    """Largest elements of a given number of windows that cover volumes, and their indices.
+
+    The parameters are those of `adaptive_max_pool2d`, with `x` of shape (..., D, H, W).
+
+    Examples
+    --------
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.reshape(burn.arange(8, device="cpu"), (2, 2, 2))
     >>> F.adaptive_max_pool3d_with_indices(x, 1).indices.tolist()
     [[[7]]]

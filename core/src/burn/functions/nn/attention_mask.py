@@ -32,7 +32,7 @@ def sliding_window_mask(
     before, after : int
         A query sees its own key, so many before it, and so many after it.
     device : Device or str, optional
-        Device of the mask. By default the default device.
+        Device of the result; the default device if left out.
 
     Returns
     -------
@@ -52,8 +52,7 @@ def sliding_window_mask(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> (1 - F.sliding_window_mask((4, 4), 1, device="cpu").astype("int32")).tolist()
     [[1, 0, 0, 0], [1, 1, 0, 0], [0, 1, 1, 0], [0, 0, 1, 1]]
     """

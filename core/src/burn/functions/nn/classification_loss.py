@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError
 from burn.functions import calls
 from burn.functions.elementwise import isinf, maximum, not_equal
@@ -51,8 +52,8 @@ def nll_loss(
     ignore_index : int, optional
         A target that does not count; it need not be a class, and may be negative.
     reduction : {"mean", "sum", "none"}
-        Whether the losses of the examples are averaged, added up or returned as they are. The mean
-        is that of the examples that count, weighted by `weight`; NaN if none counts.
+        Whether the losses are averaged, added up or returned as they are. The mean is that of the
+        examples that count, weighted by `weight`; NaN if none counts.
 
     Returns
     -------
@@ -68,8 +69,7 @@ def nll_loss(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> log_probs = burn.asarray([[-1.0, -2.0], [-3.0, -4.0]], device="cpu")
     >>> F.nll_loss(log_probs, burn.asarray([1, 0], device="cpu")).item()
     2.5
@@ -83,6 +83,7 @@ def nll_loss(
     return _mean_over_kept(losses, factor, kept, reduction, "nll_loss")
 
 
+@documented_as(nll_loss)
 def cross_entropy(
     logits: Tensor,
     targets: Tensor,
@@ -96,6 +97,8 @@ def cross_entropy(
 ) -> Tensor:
     """Negative log-likelihood of the target classes under ``softmax(logits)``.
 
+    The other parameters are those of `nll_loss`.
+
     Parameters
     ----------
     logits : Tensor, shape (..., C, ...)
@@ -103,36 +106,17 @@ def cross_entropy(
     targets : Tensor
         Class of each example, an integer in [0, C), in the shape of `logits` without `axis`; or, as
         floats in the shape of `logits`, the probability of each class.
-    axis : int
-        Axis of the classes (the last by default).
-    weight : Tensor, shape (C,), optional
-        Factor of each class.
     label_smoothing : float
         Share of each target, in [0, 1], that is spread evenly over all classes (Szegedy et al.,
         2016, arXiv:1512.00567).
-    ignore_index : int, optional
-        A target that does not count; it need not be a class, and may be negative.
     reduction : {"mean", "sum", "none"}
-        Whether the losses of the examples are averaged, added up or returned as they are. The mean
-        is that of the examples that count, weighted by `weight`; NaN if none counts. Where targets
-        are probabilities, it is the sum divided by the number of examples.
-
-    Returns
-    -------
-    Tensor
-        The loss in nats: 0-d; one per example without a reduction.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not fit each other.
-    OutOfRangeError
-        If a target is no class, such as a negative one; on an asynchronous device at the next read.
+        Whether the losses are averaged, added up or returned as they are. The mean is that of the
+        examples that count, weighted by `weight`; NaN if none counts. Where targets are
+        probabilities, it is the sum divided by the number of examples.
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> logits = burn.asarray([[0.0, 0.0], [9.0, 0.0]], device="cpu")
     >>> round(F.cross_entropy(logits, burn.asarray([1, 0], device="cpu")).item(), 4)
     0.3466
@@ -226,8 +210,8 @@ def ctc_loss(
         Whether the loss of a target that does not fit its frames is 0 in place of infinity. Its
         gradient is 0 in either case.
     reduction : {"mean", "sum", "none"}
-        Whether the losses of the targets are averaged, added up or returned as they are. Before a
-        mean each is divided by the length of its target, or by 1 if that is empty.
+        Whether the losses are averaged, added up or returned as they are. Before a mean each is
+        divided by the length of its target, or by 1 if that is empty.
 
     Returns
     -------
@@ -249,8 +233,7 @@ def ctc_loss(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> log_probs = burn.log(burn.asarray([[[0.5, 0.5]]], device="cpu"))
     >>> targets, one = burn.asarray([[1]], device="cpu"), burn.asarray([1], device="cpu")
     >>> round(F.ctc_loss(log_probs, targets, one, one).item(), 4)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError
 from burn.functions import calls
 from burn.functions.nn._spatial_arguments import (
@@ -14,6 +15,7 @@ from burn.functions.nn._spatial_arguments import (
     check_batch,
     per_axis,
 )
+from burn.functions.nn._spatial_words import SIGNALS, VOLUMES
 from burn.functions.normalize import rank_of
 from burn.ops.arguments import as_integer
 from burn.public_calls import shown_value
@@ -24,62 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["conv1d", "conv2d", "conv3d"]
 
 NamedPadding: TypeAlias = Padding | Literal["same", "valid"]
-
-
-def conv1d(
-    x: Tensor,
-    weight: Tensor,
-    /,
-    bias: Tensor | None = None,
-    *,
-    stride: PerAxis = 1,
-    padding: NamedPadding = 0,
-    dilation: PerAxis = 1,
-    groups: int = 1,
-) -> Tensor:
-    """Convolution of signals; the kernel is not flipped (cross-correlation).
-
-    Parameters
-    ----------
-    x : Tensor, shape (N, C, L)
-        A batch of signals, float.
-    weight : Tensor, shape (O, C / groups, kernel)
-        A kernel for each output channel and each channel of its group.
-    bias : Tensor, shape (O,), optional
-        Added to each output channel.
-    stride : int or tuple of int
-        Distance between neighbouring windows.
-    padding : int, or tuple of int or of pairs of int, or {"same", "valid"}
-        Number of zeros at both ends of each axis; a pair has those before and after. ``"valid"``
-        is none, ``"same"`` as many as give ``ceil(length / stride)`` windows, an odd one at the
-        end.
-    dilation : int or tuple of int
-        Distance between the elements of a window.
-    groups : int
-        Number of groups of channels that are convolved separately.
-
-    Returns
-    -------
-    Tensor, shape (N, O, windows)
-        Along each axis ``floor((length + padding - dilation * (kernel - 1) - 1) / stride) + 1``
-        elements, where padding is that of both ends. float16 and bfloat16 add up in float32.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not fit each other, or the kernel is longer than the padded signal.
-    ArgumentError
-        If a number is out of its range.
-
-    Examples
-    --------
-    >>> import burn
-    >>> from burn.nn import functional as F
-    >>> x = burn.asarray([[[1.0, 2.0, 4.0]]], device="cpu")
-    >>> F.conv1d(x, burn.ones((1, 1, 2), device="cpu")).tolist()
-    [[[3.0, 6.0]]]
-    """
-    return _convolve("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
 
 
 def conv2d(
@@ -129,8 +75,7 @@ def conv2d(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.reshape(burn.arange(9.0, device="cpu"), (1, 1, 3, 3))
     >>> F.conv2d(x, burn.ones((1, 1, 2, 2), device="cpu")).tolist()
     [[[[8.0, 12.0], [20.0, 24.0]]]]
@@ -138,6 +83,33 @@ def conv2d(
     return _convolve("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
 
 
+@documented_as(conv2d, SIGNALS)
+def conv1d(
+    x: Tensor,
+    weight: Tensor,
+    /,
+    bias: Tensor | None = None,
+    *,
+    stride: PerAxis = 1,
+    padding: NamedPadding = 0,
+    dilation: PerAxis = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Convolution of signals; the kernel is not flipped (cross-correlation).
+
+    The parameters are those of `conv2d`, with `x` of shape (N, C, L).
+
+    Examples
+    --------
+    >>> import burn, burn.nn.functional as F
+    >>> x = burn.asarray([[[1.0, 2.0, 4.0]]], device="cpu")
+    >>> F.conv1d(x, burn.ones((1, 1, 2), device="cpu")).tolist()
+    [[[3.0, 6.0]]]
+    """
+    return _convolve("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
+
+
+@documented_as(conv2d, VOLUMES)
 def conv3d(
     x: Tensor,
     weight: Tensor,
@@ -151,42 +123,11 @@ def conv3d(
 ) -> Tensor:
     """Convolution of volumes; the kernel is not flipped (cross-correlation).
 
-    Parameters
-    ----------
-    x : Tensor, shape (N, C, D, H, W)
-        A batch of volumes, float.
-    weight : Tensor, shape (O, C / groups, kernel depth, kernel height, kernel width)
-        A kernel for each output channel and each channel of its group.
-    bias : Tensor, shape (O,), optional
-        Added to each output channel.
-    stride : int or tuple of int
-        Distance between neighbouring windows.
-    padding : int, or tuple of int or of pairs of int, or {"same", "valid"}
-        Number of zeros at both ends of each axis; a pair has those before and after. ``"valid"``
-        is none, ``"same"`` as many as give ``ceil(length / stride)`` windows, an odd one at the
-        end.
-    dilation : int or tuple of int
-        Distance between the elements of a window.
-    groups : int
-        Number of groups of channels that are convolved separately.
-
-    Returns
-    -------
-    Tensor, shape (N, O, planes, rows, columns)
-        Along each axis ``floor((length + padding - dilation * (kernel - 1) - 1) / stride) + 1``
-        elements, where padding is that of both ends. float16 and bfloat16 add up in float32.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not fit each other, or the kernel is longer than the padded volume.
-    ArgumentError
-        If a number is out of its range.
+    The parameters are those of `conv2d`, with `x` of shape (N, C, D, H, W).
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.ones((1, 1, 2, 2, 2), device="cpu")
     >>> F.conv3d(x, burn.ones((1, 1, 2, 2, 1), device="cpu")).tolist()
     [[[[[4.0, 4.0]]]]]

@@ -77,8 +77,7 @@ def deform_conv2d(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[[[1.0, 3.0]]]], device="cpu")
     >>> offset = burn.asarray([[[[0.0, 0.0]], [[0.5, 0.5]]]], device="cpu")
     >>> F.deform_conv2d(x, offset, burn.ones((1, 1, 1, 1), device="cpu")).tolist()

@@ -42,8 +42,7 @@ def linear(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> weight = burn.asarray([[1.0, 0.0, 2.0], [0.0, 1.0, 2.0]], device="cpu")
     >>> F.linear(burn.asarray([3.0, 4.0], device="cpu"), weight).tolist()
     [3.0, 4.0, 14.0]
@@ -74,8 +73,7 @@ def embedding(weight: Tensor, indices: Tensor, /) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> weight = burn.asarray([[0.0, 1.0], [2.0, 3.0]], device="cpu")
     >>> F.embedding(weight, burn.asarray([1, 1], device="cpu")).tolist()
     [[2.0, 3.0], [2.0, 3.0]]
@@ -137,8 +135,7 @@ def attention(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[1.0], [3.0]], device="cpu")
     >>> F.attention(burn.zeros((2, 1), device="cpu"), x, x, is_causal=True).tolist()
     [[1.0], [2.0]]

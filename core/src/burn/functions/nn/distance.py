@@ -51,12 +51,11 @@ def pairwise_distance(
     ShapeError
         If the shapes do not broadcast.
     AxisError
-        If there is no such axis.
+        If `x` has no such axis.
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x, y = burn.asarray([[0.0, 1.0]], device="cpu"), burn.asarray([[3.0, 5.0]], device="cpu")
     >>> burn.round(F.pairwise_distance(x, y)).tolist()
     [5.0]

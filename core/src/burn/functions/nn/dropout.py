@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.errors import ShapeError
+from burn.functions.nn._spatial_words import SIGNALS, VOLUMES
 from burn.functions.nn.rectifier import SELU_ALPHA, SELU_SCALE
 from burn.functions.normalize import as_flag, as_float, number_dtype
 from burn.functions.random import bernoulli
@@ -49,8 +51,7 @@ def dropout(x: Tensor, /, p: float = 0.5, *, training: bool = True) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.ones(1000, device="cpu")
     >>> sorted(set(F.dropout(x, 0.75).tolist()))
     [0.0, 4.0]
@@ -60,68 +61,21 @@ def dropout(x: Tensor, /, p: float = 0.5, *, training: bool = True) -> Tensor:
     return _dropout(x, p, training, "dropout")
 
 
-def dropout1d(x: Tensor, /, p: float = 0.5, *, training: bool = True) -> Tensor:
-    """Whole signals zeroed with a probability; the others are multiplied by ``1 / (1 - p)``.
-
-    Parameters
-    ----------
-    x : Tensor, shape (..., C, L)
-        Signals; of each channel all elements are dropped, or none.
-    p : float
-        The probability of zero, from 0 to 1.
-    training : bool
-        Without it, and with a `p` of 0, the result is `x`.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
-
-    Raises
-    ------
-    ShapeError
-        If `x` has too few axes.
-    ArgumentError
-        If `p` is not between 0 and 1.
-
-    Notes
-    -----
-    Tompson et al., 2015, arXiv:1411.4280.
-
-    Examples
-    --------
-    >>> import burn
-    >>> from burn.nn import functional as F
-    >>> x = F.dropout1d(burn.ones((1000, 3), device="cpu"), 0.75)
-    >>> sorted(set(burn.sum(x, axis=1).tolist()))
-    [0.0, 12.0]
-    """
-    return _dropout(x, p, training, "dropout1d", axis_count=1)
-
-
+@documented_as(dropout)
 def dropout2d(x: Tensor, /, p: float = 0.5, *, training: bool = True) -> Tensor:
     """Whole images zeroed with a probability; the others are multiplied by ``1 / (1 - p)``.
+
+    The other parameters are those of `dropout`.
 
     Parameters
     ----------
     x : Tensor, shape (..., C, H, W)
         Images; of each channel all elements are dropped, or none.
-    p : float
-        The probability of zero, from 0 to 1.
-    training : bool
-        Without it, and with a `p` of 0, the result is `x`.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
 
     Raises
     ------
     ShapeError
         If `x` has too few axes.
-    ArgumentError
-        If `p` is not between 0 and 1.
 
     Notes
     -----
@@ -129,8 +83,7 @@ def dropout2d(x: Tensor, /, p: float = 0.5, *, training: bool = True) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = F.dropout2d(burn.ones((1000, 2, 2), device="cpu"), 0.75)
     >>> sorted(set(burn.sum(x, axis=(1, 2)).tolist()))
     [0.0, 16.0]
@@ -138,29 +91,11 @@ def dropout2d(x: Tensor, /, p: float = 0.5, *, training: bool = True) -> Tensor:
     return _dropout(x, p, training, "dropout2d", axis_count=2)
 
 
-def dropout3d(x: Tensor, /, p: float = 0.5, *, training: bool = True) -> Tensor:
-    """Whole volumes zeroed with a probability; the others are multiplied by ``1 / (1 - p)``.
+@documented_as(dropout2d, SIGNALS)
+def dropout1d(x: Tensor, /, p: float = 0.5, *, training: bool = True) -> Tensor:
+    """Whole signals zeroed with a probability; the others are multiplied by ``1 / (1 - p)``.
 
-    Parameters
-    ----------
-    x : Tensor, shape (..., C, D, H, W)
-        Volumes; of each channel all elements are dropped, or none.
-    p : float
-        The probability of zero, from 0 to 1.
-    training : bool
-        Without it, and with a `p` of 0, the result is `x`.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
-
-    Raises
-    ------
-    ShapeError
-        If `x` has too few axes.
-    ArgumentError
-        If `p` is not between 0 and 1.
+    The parameters are those of `dropout`, with `x` of shape (..., C, L).
 
     Notes
     -----
@@ -168,8 +103,27 @@ def dropout3d(x: Tensor, /, p: float = 0.5, *, training: bool = True) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
+    >>> x = F.dropout1d(burn.ones((1000, 3), device="cpu"), 0.75)
+    >>> sorted(set(burn.sum(x, axis=1).tolist()))
+    [0.0, 12.0]
+    """
+    return _dropout(x, p, training, "dropout1d", axis_count=1)
+
+
+@documented_as(dropout2d, VOLUMES)
+def dropout3d(x: Tensor, /, p: float = 0.5, *, training: bool = True) -> Tensor:
+    """Whole volumes zeroed with a probability; the others are multiplied by ``1 / (1 - p)``.
+
+    The parameters are those of `dropout`, with `x` of shape (..., C, D, H, W).
+
+    Notes
+    -----
+    Tompson et al., 2015, arXiv:1411.4280.
+
+    Examples
+    --------
+    >>> import burn, burn.nn.functional as F
     >>> x = F.dropout3d(burn.ones((1000, 2, 2, 2), device="cpu"), 0.75)
     >>> sorted(set(burn.sum(x, axis=(1, 2, 3)).tolist()))
     [0.0, 32.0]
@@ -177,17 +131,16 @@ def dropout3d(x: Tensor, /, p: float = 0.5, *, training: bool = True) -> Tensor:
     return _dropout(x, p, training, "dropout3d", axis_count=3)
 
 
+@documented_as(dropout)
 def alpha_dropout(x: Tensor, /, p: float = 0.5, *, training: bool = True) -> Tensor:
     """Dropout for `selu`: what is dropped is the least value of that function.
 
+    The other parameters are those of `dropout`.
+
     Parameters
     ----------
-    x : Tensor
-        Tensor of any dtype; integers give the default float dtype.
     p : float
         The probability of an element to be dropped, from 0 to 1.
-    training : bool
-        Without it, and with a `p` of 0, the result is `x`.
 
     Returns
     -------
@@ -195,19 +148,13 @@ def alpha_dropout(x: Tensor, /, p: float = 0.5, *, training: bool = True) -> Ten
         In the shape of `x`, scaled and shifted: of elements of mean 0 and variance 1 it has the
         same mean and variance. All elements are 0 where `p` is 1.
 
-    Raises
-    ------
-    ArgumentError
-        If `p` is not between 0 and 1.
-
     Notes
     -----
     Klambauer et al., 2017, arXiv:1706.02515.
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> len(set(F.alpha_dropout(burn.zeros(1000, device="cpu"), 0.25).tolist()))
     2
     """

@@ -56,8 +56,7 @@ def fake_quantize(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> from burn.quantization import QuantScheme, QuantValue
     >>> x = burn.asarray([-3.0, 0.1, 0.8, 2.0], device="cpu")
     >>> F.fake_quantize(x, QuantScheme(QuantValue.Q2S)).tolist()

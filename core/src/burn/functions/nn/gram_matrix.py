@@ -41,8 +41,7 @@ def gram_matrix(x: Tensor, /) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.gram_matrix(burn.asarray([[[1.0, 3.0], [0.0, 2.0]]], device="cpu")).tolist()
     [[[2.5, 1.5], [1.5, 1.0]]]
     """
@@ -73,7 +72,7 @@ def gram_matrix_loss(
         Features of the image and of the one whose style it is to have: what one layer of a
         network of your choice computes, or several.
     reduction : {"mean", "sum", "none"}
-        Whether the squares are averaged, added up or returned as they are.
+        Whether the losses are averaged, added up or returned as they are.
 
     Returns
     -------
@@ -89,8 +88,7 @@ def gram_matrix_loss(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.ones((1, 2, 2), device="cpu")
     >>> F.gram_matrix_loss([x, x], [x, 0 * x]).item()
     0.25

@@ -48,7 +48,7 @@ def binary_cross_entropy(
     weight : Tensor, optional
         Factor of the losses, with which it broadcasts.
     reduction : {"mean", "sum", "none"}
-        Whether the losses of the elements are averaged, added up or returned as they are.
+        Whether the losses are averaged, added up or returned as they are.
 
     Returns
     -------
@@ -63,8 +63,7 @@ def binary_cross_entropy(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x, y = burn.asarray([0.0, 0.5], device="cpu"), burn.asarray([1.0, 1.0], device="cpu")
     >>> [round(loss, 3) for loss in F.binary_cross_entropy(x, y, reduction="none").tolist()]
     [100.0, 0.693]
@@ -105,7 +104,7 @@ def poisson_nll_loss(
     eps : float
         Added to the means before the logarithm, at least 0.
     reduction : {"mean", "sum", "none"}
-        Whether the losses of the elements are averaged, added up or returned as they are.
+        Whether the losses are averaged, added up or returned as they are.
 
     Returns
     -------
@@ -121,8 +120,7 @@ def poisson_nll_loss(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([0.0, 0.0], device="cpu")
     >>> F.poisson_nll_loss(x, burn.asarray([3.0, 1.0], device="cpu")).item()
     1.0
@@ -171,7 +169,7 @@ def gaussian_nll_loss(
     eps : float
         Smaller variances count as `eps`, which is positive; gradients are as if they did not.
     reduction : {"mean", "sum", "none"}
-        Whether the losses of the elements are averaged, added up or returned as they are.
+        Whether the losses are averaged, added up or returned as they are.
 
     Returns
     -------
@@ -192,8 +190,7 @@ def gaussian_nll_loss(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x, y = burn.asarray([1.0, 2.0], device="cpu"), burn.asarray([1.0, 4.0], device="cpu")
     >>> F.gaussian_nll_loss(x, y, 1.0).item()
     1.0

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from burn.backend.invalid_values import InvalidValue
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError, DTypeError, ShapeError
 from burn.functions._value_checks import require
 from burn.functions.elementwise import abs, clip, equal, exp, log, subtract
@@ -41,7 +42,7 @@ def mse_loss(prediction: Tensor, target: Tensor, /, *, reduction: Reduction = "m
     prediction, target : Tensor
         Real tensors of one shape.
     reduction : {"mean", "sum", "none"}
-        Whether the losses of the elements are averaged, added up or returned as they are.
+        Whether the losses are averaged, added up or returned as they are.
 
     Returns
     -------
@@ -57,8 +58,7 @@ def mse_loss(prediction: Tensor, target: Tensor, /, *, reduction: Reduction = "m
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x, y = burn.asarray([1.0, 2.0], device="cpu"), burn.asarray([1.0, 4.0], device="cpu")
     >>> F.mse_loss(x, y).item()
     2.0
@@ -81,7 +81,7 @@ def l1_loss(prediction: Tensor, target: Tensor, /, *, reduction: Reduction = "me
     prediction, target : Tensor
         Tensors of one shape.
     reduction : {"mean", "sum", "none"}
-        Whether the losses of the elements are averaged, added up or returned as they are.
+        Whether the losses are averaged, added up or returned as they are.
 
     Returns
     -------
@@ -95,8 +95,7 @@ def l1_loss(prediction: Tensor, target: Tensor, /, *, reduction: Reduction = "me
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x, y = burn.asarray([1.0, 2.0], device="cpu"), burn.asarray([1.0, 4.0], device="cpu")
     >>> F.l1_loss(x, y).item()
     1.0
@@ -104,36 +103,27 @@ def l1_loss(prediction: Tensor, target: Tensor, /, *, reduction: Reduction = "me
     return reduce_losses(abs(_difference(prediction, target, "l1_loss")), reduction, "l1_loss")
 
 
+@documented_as(l1_loss)
 def lp_loss(
     prediction: Tensor, target: Tensor, /, p: float, *, reduction: Reduction = "mean"
 ) -> Tensor:
     """Power of the absolute error, ``abs(prediction - target) ** p``.
 
+    The other parameters are those of `l1_loss`.
+
     Parameters
     ----------
-    prediction, target : Tensor
-        Tensors of one shape.
     p : float
         The exponent, positive. Below 1 the gradient of equal elements is infinite.
-    reduction : {"mean", "sum", "none"}
-        Whether the losses of the elements are averaged, added up or returned as they are.
-
-    Returns
-    -------
-    Tensor
-        0-d; in the shape of the operands without a reduction.
 
     Raises
     ------
-    ShapeError
-        If the shapes differ.
     ArgumentError
         If `p` is not positive and finite.
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x, y = burn.asarray([1.0, 2.0], device="cpu"), burn.asarray([1.0, 4.0], device="cpu")
     >>> F.lp_loss(x, y, 3.0).item()
     4.0
@@ -143,6 +133,7 @@ def lp_loss(
     return reduce_losses(losses, reduction, "lp_loss")
 
 
+@documented_as(l1_loss)
 def huber_loss(
     prediction: Tensor, target: Tensor, /, *, delta: float = 1.0, reduction: Reduction = "mean"
 ) -> Tensor:
@@ -151,31 +142,23 @@ def huber_loss(
     With ``d = prediction - target``: ``d**2 / 2`` where ``abs(d)`` is up to `delta`, otherwise
     ``delta * (abs(d) - delta / 2)``.
 
+    The parameter `reduction` is that of `l1_loss`.
+
     Parameters
     ----------
     prediction, target : Tensor
         Real tensors of one shape.
     delta : float
         Largest error of which the square counts, positive.
-    reduction : {"mean", "sum", "none"}
-        Whether the losses of the elements are averaged, added up or returned as they are.
-
-    Returns
-    -------
-    Tensor
-        0-d; in the shape of the operands without a reduction.
 
     Raises
     ------
-    ShapeError
-        If the shapes differ.
     ArgumentError
         If `delta` is not positive.
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x, y = burn.asarray([1.0, 2.0], device="cpu"), burn.asarray([1.0, 5.0], device="cpu")
     >>> F.huber_loss(x, y, reduction="none").tolist()
     [0.0, 2.5]
@@ -185,6 +168,7 @@ def huber_loss(
     return reduce_losses(losses, reduction, "huber_loss")
 
 
+@documented_as(l1_loss)
 def smooth_l1_loss(
     prediction: Tensor, target: Tensor, /, *, beta: float = 1.0, reduction: Reduction = "mean"
 ) -> Tensor:
@@ -193,31 +177,23 @@ def smooth_l1_loss(
     With ``d = prediction - target``: ``d**2 / (2 * beta)`` where ``abs(d)`` is up to `beta`,
     otherwise ``abs(d) - beta / 2``.
 
+    The parameter `reduction` is that of `l1_loss`.
+
     Parameters
     ----------
     prediction, target : Tensor
         Real tensors of one shape.
     beta : float
         Largest error of which the square counts, at least 0; with 0 it is `l1_loss`.
-    reduction : {"mean", "sum", "none"}
-        Whether the losses of the elements are averaged, added up or returned as they are.
-
-    Returns
-    -------
-    Tensor
-        0-d; in the shape of the operands without a reduction.
 
     Raises
     ------
-    ShapeError
-        If the shapes differ.
     ArgumentError
         If `beta` is negative.
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x, y = burn.asarray([1.0, 2.0], device="cpu"), burn.asarray([1.0, 6.0], device="cpu")
     >>> F.smooth_l1_loss(x, y, beta=2.0, reduction="none").tolist()
     [0.0, 3.0]
@@ -256,7 +232,7 @@ def binary_cross_entropy_with_logits(
     pos_weight : Tensor, optional
         Factor of the first term, with which it broadcasts: above 1 for rare positives.
     reduction : {"mean", "sum", "none"}
-        Whether the losses of the elements are averaged, added up or returned as they are.
+        Whether the losses are averaged, added up or returned as they are.
 
     Returns
     -------
@@ -272,8 +248,7 @@ def binary_cross_entropy_with_logits(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x, y = burn.asarray([0.0, 99.0], device="cpu"), burn.asarray([1.0, 0.0], device="cpu")
     >>> burn.round(F.binary_cross_entropy_with_logits(x, y, reduction="none")).tolist()
     [1.0, 99.0]
@@ -318,9 +293,9 @@ def kl_div(
     log_target : bool
         Whether `target` holds logarithms.
     reduction : {"mean", "batchmean", "sum", "none"}
-        Whether the losses of the elements are averaged, added up or returned as they are;
-        ``"batchmean"`` is the sum divided by the length of the first axis: the mean divergence of
-        the distributions in a batch.
+        Whether the losses are averaged, added up or returned as they are; ``"batchmean"`` is the
+        sum divided by the length of the first axis: the mean divergence of the distributions in a
+        batch.
 
     Returns
     -------
@@ -334,8 +309,7 @@ def kl_div(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> p = burn.asarray([0.5, 0.5], device="cpu")
     >>> F.kl_div(burn.log(p), p, reduction="sum").item()
     0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError, ShapeError
 from burn.functions import calls
 from burn.functions._spread import accumulation_dtype
@@ -63,7 +64,7 @@ def cosine_embedding_loss(
     margin : float
         The cosine up to which other vectors count as different.
     reduction : {"mean", "sum", "none"}
-        Whether the losses of the pairs are averaged, added up or returned as they are.
+        Whether the losses are averaged, added up or returned as they are.
 
     Returns
     -------
@@ -77,8 +78,7 @@ def cosine_embedding_loss(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[1.0, 0.0], [1.0, 0.0]], device="cpu")
     >>> y = burn.asarray([[0.0, 1.0], [1.0, 0.0]], device="cpu")
     >>> target = burn.asarray([1, -1], device="cpu")
@@ -129,7 +129,7 @@ def hinge_embedding_loss(
     margin : float
         The distance from which on a loss is 0.
     reduction : {"mean", "sum", "none"}
-        Whether the losses of the elements are averaged, added up or returned as they are.
+        Whether the losses are averaged, added up or returned as they are.
 
     Returns
     -------
@@ -143,8 +143,7 @@ def hinge_embedding_loss(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x, y = burn.asarray([0.5, 0.25], device="cpu"), burn.asarray([1, -1], device="cpu")
     >>> F.hinge_embedding_loss(x, y, reduction="none").tolist()
     [0.5, 0.75]
@@ -157,6 +156,7 @@ def hinge_embedding_loss(
     return reduce_losses(apart + where(not_equal(target, -1), x, 0.0), reduction, operation)
 
 
+@documented_as(hinge_embedding_loss)
 def margin_ranking_loss(
     x1: Tensor,
     x2: Tensor,
@@ -168,6 +168,8 @@ def margin_ranking_loss(
 ) -> Tensor:
     """``max(margin - target * (x1 - x2), 0)``: of two scores, one is the larger by a margin.
 
+    The parameter `reduction` is that of `hinge_embedding_loss`.
+
     Parameters
     ----------
     x1, x2 : Tensor
@@ -176,23 +178,10 @@ def margin_ranking_loss(
         1 where `x1` is to be the larger, -1 where `x2` is; in the same shape.
     margin : float
         The difference from which on a loss is 0.
-    reduction : {"mean", "sum", "none"}
-        Whether the losses of the elements are averaged, added up or returned as they are.
-
-    Returns
-    -------
-    Tensor
-        0-d; in the shape of the operands without a reduction.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ.
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x, y = burn.asarray([1.0, 1.0], device="cpu"), burn.asarray([3.0, 0.0], device="cpu")
     >>> F.margin_ranking_loss(x, y, burn.asarray([1, 1], device="cpu")).item()
     1.0
@@ -206,8 +195,11 @@ def margin_ranking_loss(
     return reduce_losses(losses, reduction, operation)
 
 
+@documented_as(hinge_embedding_loss)
 def soft_margin_loss(x: Tensor, target: Tensor, /, *, reduction: Reduction = "mean") -> Tensor:
     """``log(1 + exp(-target * x))``, without overflow.
+
+    The parameter `reduction` is that of `hinge_embedding_loss`.
 
     Parameters
     ----------
@@ -215,23 +207,10 @@ def soft_margin_loss(x: Tensor, target: Tensor, /, *, reduction: Reduction = "me
         Scores: logarithms of odds.
     target : Tensor
         1 or -1; in the shape of `x`.
-    reduction : {"mean", "sum", "none"}
-        Whether the losses of the elements are averaged, added up or returned as they are.
-
-    Returns
-    -------
-    Tensor
-        0-d; in the shape of the operands without a reduction.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ.
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x, y = burn.asarray([0.0, 99.0], device="cpu"), burn.asarray([1, -1], device="cpu")
     >>> burn.round(F.soft_margin_loss(x, y, reduction="none")).tolist()
     [1.0, 99.0]
@@ -267,7 +246,7 @@ def multi_margin_loss(
     weight : Tensor, shape (C,), optional
         Factor of the losses of examples of each class.
     reduction : {"mean", "sum", "none"}
-        Whether the losses of the examples are averaged, added up or returned as they are.
+        Whether the losses are averaged, added up or returned as they are.
 
     Returns
     -------
@@ -285,8 +264,7 @@ def multi_margin_loss(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[3.0, 2.5, 0.0, 0.0]], device="cpu")
     >>> F.multi_margin_loss(x, burn.asarray([0], device="cpu")).item()
     0.125
@@ -349,7 +327,7 @@ def triplet_margin_loss(
         (Balntas et al., 2016, "Learning shallow convolutional feature descriptors with triplet
         losses").
     reduction : {"mean", "sum", "none"}
-        Whether the losses of the triplets are averaged, added up or returned as they are.
+        Whether the losses are averaged, added up or returned as they are.
 
     Returns
     -------
@@ -363,8 +341,7 @@ def triplet_margin_loss(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> a, p, n = (burn.asarray([[x, 0.0]], device="cpu") for x in (0.0, 2.0, 3.0))
     >>> F.triplet_margin_loss(a, p, n, margin=2.0, p=1).item()
     1.0

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from burn.docstrings import documented_as
 from burn.functions import calls
 from burn.functions.nn._spatial_arguments import Padding, PerAxis, pooling_attributes
+from burn.functions.nn._spatial_words import SIGNALS, VOLUMES
 from burn.functions.normalize import check_tensor
 from burn.functions.searching import ValuesAndIndices
 
@@ -20,63 +22,6 @@ __all__ = [
     "max_pool3d",
     "max_pool3d_with_indices",
 ]
-
-
-def max_pool1d(
-    x: Tensor,
-    /,
-    kernel_size: PerAxis,
-    stride: PerAxis | None = None,
-    padding: Padding = 0,
-    dilation: PerAxis = 1,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """Largest element of each window of signals.
-
-    Parameters
-    ----------
-    x : Tensor, shape (..., L)
-        Signals, of floats or integers.
-    kernel_size : int or tuple of int
-        Length of a window.
-    stride : int or tuple of int, optional
-        Distance between neighbouring windows; `kernel_size` by default.
-    padding : int, or tuple of int or of pairs of int
-        Number of elements added at both ends of each axis, at most half of `kernel_size`; a pair
-        has those before and after. They are less than every element.
-    dilation : int or tuple of int
-        Distance between the elements of a window.
-    ceil_mode : bool
-        Whether a last window that exceeds the padded signal counts, if it starts within the signal
-        or the padding before it.
-
-    Returns
-    -------
-    Tensor, shape (..., windows)
-        Along each axis ``floor((length + padding - dilation * (kernel_size - 1) - 1) / stride) +
-        1`` elements, rounded up with `ceil_mode`; padding is that of both ends. NaN is the
-        largest, and of equal elements the first has the gradient.
-
-    Raises
-    ------
-    ShapeError
-        If no window fits, or one has padding only.
-    ArgumentError
-        If a number is out of its range.
-
-    Examples
-    --------
-    >>> import burn
-    >>> from burn.nn import functional as F
-    >>> F.max_pool1d(burn.asarray([1.0, 3.0, 2.0, 0.0], device="cpu"), 2).tolist()
-    [3.0, 2.0]
-    """
-    return calls.max_pool(
-        x,
-        **pooling_attributes(
-            "max_pool1d", 1, kernel_size, stride, padding, ceil_mode, dilation=dilation
-        ),
-    )
 
 
 def max_pool2d(
@@ -123,8 +68,7 @@ def max_pool2d(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.reshape(burn.arange(16, device="cpu"), (1, 1, 4, 4))
     >>> F.max_pool2d(x, 2).tolist()
     [[[[5, 7], [13, 15]]]]
@@ -137,6 +81,35 @@ def max_pool2d(
     )
 
 
+@documented_as(max_pool2d, SIGNALS)
+def max_pool1d(
+    x: Tensor,
+    /,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
+    padding: Padding = 0,
+    dilation: PerAxis = 1,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """Largest element of each window of signals.
+
+    The parameters are those of `max_pool2d`, with `x` of shape (..., L).
+
+    Examples
+    --------
+    >>> import burn, burn.nn.functional as F
+    >>> F.max_pool1d(burn.asarray([1.0, 3.0, 2.0, 0.0], device="cpu"), 2).tolist()
+    [3.0, 2.0]
+    """
+    return calls.max_pool(
+        x,
+        **pooling_attributes(
+            "max_pool1d", 1, kernel_size, stride, padding, ceil_mode, dilation=dilation
+        ),
+    )
+
+
+@documented_as(max_pool2d, VOLUMES)
 def max_pool3d(
     x: Tensor,
     /,
@@ -148,41 +121,11 @@ def max_pool3d(
 ) -> Tensor:
     """Largest element of each window of volumes.
 
-    Parameters
-    ----------
-    x : Tensor, shape (..., D, H, W)
-        Volumes, of floats or integers.
-    kernel_size : int or tuple of int
-        Depth, height and width of a window.
-    stride : int or tuple of int, optional
-        Distance between neighbouring windows; `kernel_size` by default.
-    padding : int, or tuple of int or of pairs of int
-        Number of elements added at both ends of each axis, at most half of `kernel_size`; a pair
-        has those before and after. They are less than every element.
-    dilation : int or tuple of int
-        Distance between the elements of a window.
-    ceil_mode : bool
-        Whether a last window that exceeds the padded volume counts, if it starts within the volume
-        or the padding before it.
-
-    Returns
-    -------
-    Tensor, shape (..., planes, rows, columns)
-        Along each axis ``floor((length + padding - dilation * (kernel_size - 1) - 1) / stride) +
-        1`` elements, rounded up with `ceil_mode`; padding is that of both ends. NaN is the
-        largest, and of equal elements the first has the gradient.
-
-    Raises
-    ------
-    ShapeError
-        If no window fits, or one has padding only.
-    ArgumentError
-        If a number is out of its range.
+    The parameters are those of `max_pool2d`, with `x` of shape (..., D, H, W).
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.reshape(burn.arange(8, device="cpu"), (2, 2, 2))
     >>> F.max_pool3d(x, 2).tolist()
     [[[7]]]
@@ -195,67 +138,7 @@ def max_pool3d(
     )
 
 
-def max_pool1d_with_indices(
-    x: Tensor,
-    /,
-    kernel_size: PerAxis,
-    stride: PerAxis | None = None,
-    padding: Padding = 0,
-    dilation: PerAxis = 1,
-    ceil_mode: bool = False,
-) -> ValuesAndIndices:
-    """Largest element of each window of signals, and its index.
-
-    Parameters
-    ----------
-    x : Tensor, shape (..., L)
-        Signals, of floats or integers.
-    kernel_size : int or tuple of int
-        Length of a window.
-    stride : int or tuple of int, optional
-        Distance between neighbouring windows; `kernel_size` by default.
-    padding : int, or tuple of int or of pairs of int
-        Number of elements added at both ends of each axis, at most half of `kernel_size`; a pair
-        has those before and after. They are less than every element.
-    dilation : int or tuple of int
-        Distance between the elements of a window.
-    ceil_mode : bool
-        Whether a last window that exceeds the padded signal counts, if it starts within the signal
-        or the padding before it.
-
-    Returns
-    -------
-    ValuesAndIndices
-        ``values`` as `max_pool1d` gives them, and ``indices`` of their shape, in the default
-        integer dtype of the device: those along the last axis.
-
-    Raises
-    ------
-    ShapeError
-        If no window fits, or one has padding only.
-    ArgumentError
-        If a number is out of its range.
-
-    Examples
-    --------
-    >>> import burn
-    >>> from burn.nn import functional as F
-    >>> x = burn.asarray([1.0, 3.0, 2.0, 0.0], device="cpu")
-    >>> F.max_pool1d_with_indices(x, 2).indices.tolist()
-    [1, 2]
-    """
-    attributes = pooling_attributes(
-        "max_pool1d_with_indices",
-        1,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        dilation=dilation,
-    )
-    return _max_pool_with_indices(x, attributes, "max_pool1d_with_indices")
-
-
+@documented_as(max_pool2d)
 def max_pool2d_with_indices(
     x: Tensor,
     /,
@@ -267,22 +150,7 @@ def max_pool2d_with_indices(
 ) -> ValuesAndIndices:
     """Largest element of each window of images, and its index.
 
-    Parameters
-    ----------
-    x : Tensor, shape (..., H, W)
-        Images, of floats or integers.
-    kernel_size : int or tuple of int
-        Height and width of a window.
-    stride : int or tuple of int, optional
-        Distance between neighbouring windows; `kernel_size` by default.
-    padding : int, or tuple of int or of pairs of int
-        Number of elements added at both ends of each axis, at most half of `kernel_size`; a pair
-        has those before and after. They are less than every element.
-    dilation : int or tuple of int
-        Distance between the elements of a window.
-    ceil_mode : bool
-        Whether a last window that exceeds the padded image counts, if it starts within the image
-        or the padding before it.
+    The parameters are those of `max_pool2d`.
 
     Returns
     -------
@@ -290,17 +158,9 @@ def max_pool2d_with_indices(
         ``values`` as `max_pool2d` gives them, and ``indices`` of their shape, in the default
         integer dtype of the device: ``row * W + column``.
 
-    Raises
-    ------
-    ShapeError
-        If no window fits, or one has padding only.
-    ArgumentError
-        If a number is out of its range.
-
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[1.0, 3.0], [3.0, 2.0]], device="cpu")
     >>> F.max_pool2d_with_indices(x, 2).indices.tolist()
     [[1]]
@@ -317,6 +177,40 @@ def max_pool2d_with_indices(
     return _max_pool_with_indices(x, attributes, "max_pool2d_with_indices")
 
 
+@documented_as(max_pool2d_with_indices, SIGNALS)
+def max_pool1d_with_indices(
+    x: Tensor,
+    /,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
+    padding: Padding = 0,
+    dilation: PerAxis = 1,
+    ceil_mode: bool = False,
+) -> ValuesAndIndices:
+    """Largest element of each window of signals, and its index.
+
+    The parameters are those of `max_pool2d`, with `x` of shape (..., L).
+
+    Examples
+    --------
+    >>> import burn, burn.nn.functional as F
+    >>> x = burn.asarray([1.0, 3.0, 2.0, 0.0], device="cpu")
+    >>> F.max_pool1d_with_indices(x, 2).indices.tolist()
+    [1, 2]
+    """
+    attributes = pooling_attributes(
+        "max_pool1d_with_indices",
+        1,
+        kernel_size,
+        stride,
+        padding,
+        ceil_mode,
+        dilation=dilation,
+    )
+    return _max_pool_with_indices(x, attributes, "max_pool1d_with_indices")
+
+
+@documented_as(max_pool2d_with_indices, VOLUMES)
 def max_pool3d_with_indices(
     x: Tensor,
     /,
@@ -328,40 +222,11 @@ def max_pool3d_with_indices(
 ) -> ValuesAndIndices:
     """Largest element of each window of volumes, and its index.
 
-    Parameters
-    ----------
-    x : Tensor, shape (..., D, H, W)
-        Volumes, of floats or integers.
-    kernel_size : int or tuple of int
-        Depth, height and width of a window.
-    stride : int or tuple of int, optional
-        Distance between neighbouring windows; `kernel_size` by default.
-    padding : int, or tuple of int or of pairs of int
-        Number of elements added at both ends of each axis, at most half of `kernel_size`; a pair
-        has those before and after. They are less than every element.
-    dilation : int or tuple of int
-        Distance between the elements of a window.
-    ceil_mode : bool
-        Whether a last window that exceeds the padded volume counts, if it starts within the volume
-        or the padding before it.
-
-    Returns
-    -------
-    ValuesAndIndices
-        ``values`` as `max_pool3d` gives them, and ``indices`` of their shape, in the default
-        integer dtype of the device: ``(plane * H + row) * W + column``.
-
-    Raises
-    ------
-    ShapeError
-        If no window fits, or one has padding only.
-    ArgumentError
-        If a number is out of its range.
+    The parameters are those of `max_pool2d`, with `x` of shape (..., D, H, W).
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.reshape(burn.arange(8, device="cpu"), (2, 2, 2))
     >>> F.max_pool3d_with_indices(x, 2).indices.tolist()
     [[[7]]]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError, ShapeError
 from burn.functions import calls
 from burn.functions.creation import zeros
 from burn.functions.manipulation import reshape
 from burn.functions.nn._spatial_arguments import Padding, PerAxis, as_padding, per_axis
+from burn.functions.nn._spatial_words import SIGNALS, VOLUMES
 from burn.functions.normalize import check_tensor, number_dtype, rank_of
 from burn.functions.quantization import numbers_of
 from burn.ops.shapes import size
@@ -20,56 +22,6 @@ if TYPE_CHECKING:
 __all__ = ["max_unpool1d", "max_unpool2d", "max_unpool3d"]
 
 UnpooledSize: TypeAlias = tuple[int, ...] | None
-
-
-def max_unpool1d(
-    x: Tensor,
-    indices: Tensor,
-    /,
-    kernel_size: PerAxis,
-    stride: PerAxis | None = None,
-    padding: Padding = 0,
-    output_size: UnpooledSize = None,
-) -> Tensor:
-    """The largest elements of windows at their indices in signals, and zeros elsewhere.
-
-    Parameters
-    ----------
-    x : Tensor, shape (..., windows)
-        The largest elements, as `max_pool1d_with_indices` gives them.
-    indices : Tensor, shape (..., windows)
-        Their indices: those along the last axis.
-    kernel_size, stride, padding
-        As of the pooling.
-    output_size : tuple of int, optional
-        Lengths of the spatial axes of the result, or its whole shape; several have the same
-        windows. By default ``(windows - 1) * stride + kernel_size - padding`` along each axis,
-        where padding is that of both ends.
-
-    Returns
-    -------
-    Tensor, shape (..., L)
-        In the dtype of `x`. Of several elements with one index the last one counts.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes of `x` and `indices` differ, or `x` has too few axes.
-    ArgumentError
-        If `output_size` differs from the default by a stride or more.
-    OutOfRangeError
-        If an index is beyond the result; on an asynchronous device at the next read.
-
-    Examples
-    --------
-    >>> import burn
-    >>> from burn.nn import functional as F
-    >>> x = burn.asarray([1.0, 3.0, 2.0, 0.0], device="cpu")
-    >>> pooled = F.max_pool1d_with_indices(x, 2)
-    >>> F.max_unpool1d(pooled.values, pooled.indices, 2).tolist()
-    [0.0, 3.0, 2.0, 0.0]
-    """
-    return _max_unpool(x, indices, kernel_size, stride, padding, output_size, 1)
 
 
 def max_unpool2d(
@@ -112,8 +64,7 @@ def max_unpool2d(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[1.0, 3.0], [4.0, 2.0]], device="cpu")
     >>> pooled = F.max_pool2d_with_indices(x, 2)
     >>> F.max_unpool2d(pooled.values, pooled.indices, 2).tolist()
@@ -122,6 +73,32 @@ def max_unpool2d(
     return _max_unpool(x, indices, kernel_size, stride, padding, output_size, 2)
 
 
+@documented_as(max_unpool2d, SIGNALS)
+def max_unpool1d(
+    x: Tensor,
+    indices: Tensor,
+    /,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
+    padding: Padding = 0,
+    output_size: UnpooledSize = None,
+) -> Tensor:
+    """The largest elements of windows at their indices in signals, and zeros elsewhere.
+
+    The parameters are those of `max_unpool2d`, with `x` of shape (..., windows).
+
+    Examples
+    --------
+    >>> import burn, burn.nn.functional as F
+    >>> x = burn.asarray([1.0, 3.0, 2.0, 0.0], device="cpu")
+    >>> pooled = F.max_pool1d_with_indices(x, 2)
+    >>> F.max_unpool1d(pooled.values, pooled.indices, 2).tolist()
+    [0.0, 3.0, 2.0, 0.0]
+    """
+    return _max_unpool(x, indices, kernel_size, stride, padding, output_size, 1)
+
+
+@documented_as(max_unpool2d, VOLUMES)
 def max_unpool3d(
     x: Tensor,
     indices: Tensor,
@@ -133,37 +110,11 @@ def max_unpool3d(
 ) -> Tensor:
     """The largest elements of windows at their indices in volumes, and zeros elsewhere.
 
-    Parameters
-    ----------
-    x : Tensor, shape (..., planes, rows, columns)
-        The largest elements, as `max_pool3d_with_indices` gives them.
-    indices : Tensor, shape (..., planes, rows, columns)
-        Their indices: ``(plane * H + row) * W + column``.
-    kernel_size, stride, padding
-        As of the pooling.
-    output_size : tuple of int, optional
-        Lengths of the spatial axes of the result, or its whole shape; several have the same
-        windows. By default ``(windows - 1) * stride + kernel_size - padding`` along each axis,
-        where padding is that of both ends.
-
-    Returns
-    -------
-    Tensor, shape (..., D, H, W)
-        In the dtype of `x`. Of several elements with one index the last one counts.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes of `x` and `indices` differ, or `x` has too few axes.
-    ArgumentError
-        If `output_size` differs from the default by a stride or more.
-    OutOfRangeError
-        If an index is beyond the result; on an asynchronous device at the next read.
+    The parameters are those of `max_unpool2d`, with `x` of shape (..., planes, rows, columns).
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[[1.0, 3.0], [4.0, 2.0]]], device="cpu")
     >>> pooled = F.max_pool3d_with_indices(x, (1, 2, 2))
     >>> F.max_unpool3d(pooled.values, pooled.indices, (1, 2, 2)).tolist()

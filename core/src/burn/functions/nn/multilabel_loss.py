@@ -50,7 +50,7 @@ def multilabel_soft_margin_loss(
     weight : Tensor, shape (C,), optional
         Factors of the classes.
     reduction : {"mean", "sum", "none"}
-        Whether the losses of the examples are averaged, added up or returned as they are.
+        Whether the losses are averaged, added up or returned as they are.
 
     Returns
     -------
@@ -64,8 +64,7 @@ def multilabel_soft_margin_loss(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.zeros((2, 3), device="cpu")
     >>> round(F.multilabel_soft_margin_loss(x, burn.ones_like(x)).item(), 4)
     0.6931
@@ -94,7 +93,7 @@ def multilabel_margin_loss(
     targets : Tensor of int
         The classes of each example, in any order, and -1 after the last of them; of the same shape.
     reduction : {"mean", "sum", "none"}
-        Whether the losses of the examples are averaged, added up or returned as they are.
+        Whether the losses are averaged, added up or returned as they are.
 
     Returns
     -------
@@ -112,8 +111,7 @@ def multilabel_margin_loss(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[0.5, 0.25, 1.0, 0.0]], device="cpu")
     >>> F.multilabel_margin_loss(x, burn.asarray([[3, 0, -1, 1]], device="cpu")).item()
     1.375

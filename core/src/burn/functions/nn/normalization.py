@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from burn.docstrings import documented_as
 from burn.errors import ShapeError
 from burn.functions import calls
 from burn.functions._spread import accumulation_dtype
@@ -63,7 +64,7 @@ def layer_norm(
     ShapeError
         If `gamma` or `beta` does not have the lengths of the normalized axes.
     AxisError
-        If there is no such axis.
+        If `x` has no such axis.
     ArgumentError
         If `epsilon` is negative or not finite.
 
@@ -73,8 +74,7 @@ def layer_norm(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[1.0, 3.0], [5.0, 5.0]], device="cpu")
     >>> burn.round(F.layer_norm(x, epsilon=0.0001)).tolist()
     [[-1.0, 1.0], [0.0, 0.0]]
@@ -87,6 +87,7 @@ def layer_norm(
     return _over_axes(normalize, x, (gamma, beta), axis, "layer_norm")
 
 
+@documented_as(layer_norm)
 def rms_norm(
     x: Tensor,
     gamma: Tensor | None = None,
@@ -97,30 +98,19 @@ def rms_norm(
 ) -> Tensor:
     """``x / sqrt(mean(x**2) + epsilon) * gamma`` over some axes.
 
+    The other parameters are those of `layer_norm`.
+
     Parameters
     ----------
-    x : Tensor
-        Float tensor.
     gamma : Tensor, optional
         Scale, with the lengths of the normalized axes, in the order of `axis`.
-    axis : int or tuple of int
-        Axes that are normalized together (the last by default).
     epsilon : float
         Added to the mean square, at least 0.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
 
     Raises
     ------
     ShapeError
         If `gamma` does not have the lengths of the normalized axes.
-    AxisError
-        If there is no such axis.
-    ArgumentError
-        If `epsilon` is negative or not finite.
 
     Notes
     -----
@@ -128,8 +118,7 @@ def rms_norm(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> burn.round(F.rms_norm(burn.asarray([2.0, -2.0], device="cpu"))).tolist()
     [1.0, -1.0]
     """
@@ -180,8 +169,7 @@ def batch_norm(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> mean, variance = burn.asarray([1.0], device="cpu"), burn.asarray([4.0], device="cpu")
     >>> F.batch_norm(burn.asarray([[5.0]], device="cpu"), mean, variance, epsilon=0.0).tolist()
     [[2.0]]
@@ -249,8 +237,7 @@ def batch_norm_training(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> mean, variance = burn.zeros(1, device="cpu"), burn.ones(1, device="cpu")
     >>> x = burn.asarray([[2.0], [4.0]], device="cpu")
     >>> step = F.batch_norm_training(x, mean, variance, momentum=0.5)
@@ -286,6 +273,7 @@ def _update_statistic(
     return calls.axpby(old.detach(), new.detach(), a=1.0 - share, b=share * factor)
 
 
+@documented_as(batch_norm)
 def group_norm(
     x: Tensor,
     groups: int,
@@ -297,28 +285,17 @@ def group_norm(
 ) -> Tensor:
     """Normalize each group of channels of each example.
 
+    The other parameters are those of `batch_norm`.
+
     Parameters
     ----------
-    x : Tensor, shape (N, C, ...)
-        Float tensor with channels along axis 1.
     groups : int
         Number of groups of neighbouring channels; it divides C.
-    gamma, beta : Tensor, shape (C,), optional
-        Scale and shift of each channel.
-    epsilon : float
-        Added to the variance, at least 0.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
 
     Raises
     ------
     ShapeError
         If there are no channels along axis 1, or `groups` does not divide their number.
-    ArgumentError
-        If `epsilon` is negative or not finite.
 
     Notes
     -----
@@ -326,8 +303,7 @@ def group_norm(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[1.0, 3.0, 5.0, 9.0]], device="cpu")
     >>> burn.round(F.group_norm(x, 2)).tolist()
     [[-1.0, 1.0, -1.0, 1.0]]
@@ -336,6 +312,7 @@ def group_norm(
     return _group_norm(x, number, gamma, beta, epsilon, "group_norm")
 
 
+@documented_as(batch_norm)
 def instance_norm(
     x: Tensor,
     gamma: Tensor | None = None,
@@ -346,26 +323,12 @@ def instance_norm(
 ) -> Tensor:
     """Normalize each channel of each example.
 
-    Parameters
-    ----------
-    x : Tensor, shape (N, C, ...)
-        Float tensor with channels along axis 1.
-    gamma, beta : Tensor, shape (C,), optional
-        Scale and shift of each channel.
-    epsilon : float
-        Added to the variance, at least 0.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
+    The parameters are those of `batch_norm`.
 
     Raises
     ------
     ShapeError
         If there are no channels along axis 1.
-    ArgumentError
-        If `epsilon` is negative or not finite.
 
     Notes
     -----
@@ -373,8 +336,7 @@ def instance_norm(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[[1.0, 3.0], [5.0, 9.0]]], device="cpu")
     >>> burn.round(F.instance_norm(x)).tolist()
     [[[-1.0, 1.0], [-1.0, 1.0]]]
@@ -458,8 +420,7 @@ def local_response_norm(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[3.0, 1.0]], device="cpu")
     >>> F.local_response_norm(x, 1, alpha=1.0, beta=1.0, k=0.0).tolist()
     [[0.3333333432674408, 1.0]]

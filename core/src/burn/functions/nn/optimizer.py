@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from burn.dispatch import call_on_lists
+from burn.docstrings import documented_as
 from burn.errors import DTypeError, OperandTypeError
 from burn.functions import calls
 from burn.functions.common import dispatch
@@ -189,6 +190,7 @@ def adam_step(
     )[:3]
 
 
+@documented_as(adam_step)
 def amsgrad_step(
     parameter: _Tensors,
     gradient: _Tensors,
@@ -209,28 +211,12 @@ def amsgrad_step(
 
     The largest of all second moments so far divides the first moment. The op is `adam_step`.
 
+    The other parameters are those of `adam_step`.
+
     Parameters
     ----------
-    parameter : Tensor or list of Tensor
-        Float tensor of any shape. A list is of all parameters that one call updates, which have one
-        dtype and one device; then the other operands are lists of as many tensors.
-    gradient : Tensor or list of Tensor
-        Gradient with respect to the parameter, in its shape.
-    first_moment, second_moment : Tensor or list of Tensor
-        Running means of the gradient and of its square, in the shape of the parameter; zeros before
-        the first step.
     largest_moment : Tensor or list of Tensor
         The largest second moments so far; zeros before the first step.
-    step : int
-        Number of the step, counted from 1.
-    learning_rate : float
-        Factor of the step, finite.
-    beta1, beta2 : float
-        Decay of the moments, in [0, 1).
-    epsilon : float
-        Added to the square root of the second moment, at least 0.
-    weight_decay : float
-        Weight decay, at least 0.
     decoupled : bool
         As of `adam_step`.
 
@@ -238,17 +224,6 @@ def amsgrad_step(
     -------
     parameter, first_moment, second_moment, largest_moment : Tensor or list of Tensor
         New tensors, those after the step.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ.
-    ArgumentError
-        If a number is out of its range.
-    DTypeError
-        If the parameters of a list have several dtypes.
-    OperandTypeError
-        If lists are empty or of several lengths.
 
     Examples
     --------
@@ -273,6 +248,7 @@ def amsgrad_step(
     )
 
 
+@documented_as(adam_step)
 def adagrad_step(
     parameter: _Tensors,
     gradient: _Tensors,
@@ -291,20 +267,13 @@ def adagrad_step(
     ``parameter = parameter - rate * d / (sqrt(total) + epsilon)``, where
     ``rate = learning_rate / (1 + (step - 1) * learning_rate_decay)``.
 
+    The other parameters are those of `adam_step`.
+
     Parameters
     ----------
-    parameter : Tensor or list of Tensor
-        Float tensor of any shape. A list is of all parameters that one call updates, which have one
-        dtype and one device; then the other operands are lists of as many tensors.
-    gradient : Tensor or list of Tensor
-        Gradient with respect to the parameter, in its shape.
     total : Tensor or list of Tensor
         Sum of the squares of all gradients, in the shape of the parameter; before the first step
         zeros, or another first value.
-    step : int
-        Number of the step, counted from 1.
-    learning_rate : float
-        Factor of the step, finite.
     learning_rate_decay : float
         How fast the learning rate falls, at least 0.
     epsilon : float
@@ -316,17 +285,6 @@ def adagrad_step(
     -------
     parameter, total : Tensor or list of Tensor
         New tensors, those after the step.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ.
-    ArgumentError
-        If a number is out of its range.
-    DTypeError
-        If the parameters of a list have several dtypes.
-    OperandTypeError
-        If lists are empty or of several lengths.
 
     Examples
     --------
@@ -349,6 +307,7 @@ def adagrad_step(
     )
 
 
+@documented_as(sgd_step)
 def rmsprop_step(
     parameter: _Tensors,
     gradient: _Tensors,
@@ -369,48 +328,25 @@ def rmsprop_step(
     ``velocity = momentum * velocity + d / (sqrt(s) + epsilon)`` and
     ``parameter = parameter - learning_rate * velocity``, where ``s`` is the second moment.
 
+    The other parameters are those of `sgd_step`.
+
     Parameters
     ----------
-    parameter : Tensor or list of Tensor
-        Float tensor of any shape. A list is of all parameters that one call updates, which have one
-        dtype and one device; then the other operands are lists of as many tensors.
-    gradient : Tensor or list of Tensor
-        Gradient with respect to the parameter, in its shape.
     second_moment : Tensor or list of Tensor
         Running mean of the square of ``d``, in the shape of the parameter; zeros before the first
         step.
-    velocity : Tensor or list of Tensor, optional
-        In the shape of the parameter; zeros before the first step. It may be None if there is no
-        momentum.
     first_moment : Tensor or list of Tensor, optional
         Running mean of ``d``. If there is one the step is centered (Graves, 2013,
         arXiv:1308.0850): ``s`` is the second moment less the square of the first.
-    learning_rate : float
-        Factor of the step, finite.
     alpha : float
         Decay of the moments, in [0, 1).
     epsilon : float
         Added to the square root, at least 0.
-    weight_decay : float
-        Factor of the parameter that is added to the gradient, at least 0.
-    momentum : float
-        Factor of the old velocity, at least 0.
 
     Returns
     -------
     parameter, second_moment, velocity, first_moment : Tensor or list of Tensor
         New tensors, those after the step; None for a state that was None.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ.
-    ArgumentError
-        If a number is out of its range.
-    DTypeError
-        If the parameters of a list have several dtypes.
-    OperandTypeError
-        If lists are empty or of several lengths, or momentum has no velocity.
 
     Examples
     --------
@@ -433,6 +369,7 @@ def rmsprop_step(
     )
 
 
+@documented_as(adam_step)
 def adan_step(
     parameter: _Tensors,
     gradient: _Tensors,
@@ -453,28 +390,17 @@ def adan_step(
 ) -> tuple[_Tensors, _Tensors, _Tensors, _Tensors]:
     """One step of Adan (Xie et al., 2022, arXiv:2208.06677, algorithm 1).
 
+    The other parameters are those of `adam_step`.
+
     Parameters
     ----------
-    parameter : Tensor or list of Tensor
-        Float tensor of any shape. A list is of all parameters that one call updates, which have one
-        dtype and one device; then the other operands are lists of as many tensors.
-    gradient : Tensor or list of Tensor
-        Gradient with respect to the parameter, in its shape.
     previous_gradient : Tensor or list of Tensor
         That of the step before; before the first step the gradient itself.
     first_moment, difference, second_moment : Tensor or list of Tensor
         Running means of the gradient, of its difference from the previous one, and of
         ``(gradient + beta2 * (gradient - previous_gradient))**2``; zeros before the first step.
-    step : int
-        Number of the step, counted from 1.
-    learning_rate : float
-        Factor of the step, finite.
     beta1, beta2, beta3 : float
         Decay of the three means, in [0, 1); the paper writes them as ``1 - beta``.
-    epsilon : float
-        Added to the square root of the second moment, at least 0.
-    weight_decay : float
-        Weight decay, at least 0.
     proximal : bool
         Whether the weight decay divides the parameter by ``1 + learning_rate * weight_decay`` after
         the step. Else it multiplies it by ``1 - learning_rate * weight_decay`` before.
@@ -483,17 +409,6 @@ def adan_step(
     -------
     parameter, first_moment, difference, second_moment : Tensor or list of Tensor
         New tensors, those after the step.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ.
-    ArgumentError
-        If a number is out of its range.
-    DTypeError
-        If the parameters of a list have several dtypes.
-    OperandTypeError
-        If lists are empty or of several lengths.
 
     Examples
     --------
@@ -519,6 +434,7 @@ def adan_step(
     )
 
 
+@documented_as(adam_step)
 def lion_step(
     parameter: _Tensors,
     gradient: _Tensors,
@@ -537,11 +453,6 @@ def lion_step(
 
     Parameters
     ----------
-    parameter : Tensor or list of Tensor
-        Float tensor of any shape. A list is of all parameters that one call updates, which have one
-        dtype and one device; then the other operands are lists of as many tensors.
-    gradient : Tensor or list of Tensor
-        Gradient with respect to the parameter, in its shape.
     moment : Tensor or list of Tensor
         Running mean of the gradient, in the shape of the parameter; zeros before the first step.
     learning_rate : float
@@ -557,17 +468,6 @@ def lion_step(
     -------
     parameter, moment : Tensor or list of Tensor
         New tensors, those after the step.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes differ.
-    ArgumentError
-        If a number is out of its range.
-    DTypeError
-        If the parameters of a list have several dtypes.
-    OperandTypeError
-        If lists are empty or of several lengths.
 
     Examples
     --------

@@ -45,8 +45,7 @@ def pixel_shuffle(x: Tensor, /, upscale_factor: int) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.pixel_shuffle(burn.reshape(burn.arange(4, device="cpu"), (4, 1, 1)), 2).tolist()
     [[[0, 1], [2, 3]]]
     """
@@ -92,8 +91,7 @@ def pixel_unshuffle(x: Tensor, /, downscale_factor: int) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.pixel_unshuffle(burn.asarray([[[0, 1], [2, 3]]], device="cpu"), 2).tolist()
     [[[0]], [[1]], [[2]], [[3]]]
     """

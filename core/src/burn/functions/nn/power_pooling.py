@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.dtype import float32
 from burn.functions import calls
 from burn.functions.elementwise import abs, equal
 from burn.functions.nn._spatial_arguments import PerAxis, pooling_attributes
+from burn.functions.nn._spatial_words import SIGNALS, VOLUMES
 from burn.functions.normalize import as_float
 from burn.functions.quantization import numbers_of
 from burn.functions.searching import where
@@ -18,58 +20,6 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["lp_pool1d", "lp_pool2d", "lp_pool3d"]
-
-
-def lp_pool1d(
-    x: Tensor,
-    /,
-    norm_type: float,
-    kernel_size: PerAxis,
-    stride: PerAxis | None = None,
-    ceil_mode: bool = False,
-) -> Tensor:
-    """``sum(abs(x) ** norm_type) ** (1 / norm_type)`` of each window of signals.
-
-    Parameters
-    ----------
-    x : Tensor, shape (..., L)
-        Signals; integers give the default float dtype.
-    norm_type : float
-        The order of the norm, above 0 and finite: with 1 the result is the sum of magnitudes.
-    kernel_size : int or tuple of int
-        Length of a window.
-    stride : int or tuple of int, optional
-        Distance between neighbouring windows; `kernel_size` by default.
-    ceil_mode : bool
-        Whether a last window that exceeds the signal counts, if it starts within it. As in PyTorch
-        its sum is scaled to the number of elements of a whole window.
-
-    Returns
-    -------
-    Tensor, shape (..., windows)
-        Along each axis ``floor((length - kernel_size) / stride) + 1`` elements, rounded up with
-        `ceil_mode`. The gradient of a window of zeros is 0.
-
-    Raises
-    ------
-    ShapeError
-        If no window fits.
-    ArgumentError
-        If a number is out of its range.
-
-    Notes
-    -----
-    PyTorch does not take magnitudes, so that odd orders of negative numbers give other results, or
-    NaN.
-
-    Examples
-    --------
-    >>> import burn
-    >>> from burn.nn import functional as F
-    >>> F.lp_pool1d(burn.asarray([3.0, -4.0, 5.0, 12.0], device="cpu"), 2, 2).tolist()
-    [5.0, 13.0]
-    """
-    return _lp_pool(x, norm_type, kernel_size, stride, ceil_mode, 1)
 
 
 def lp_pool2d(
@@ -116,14 +66,41 @@ def lp_pool2d(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.lp_pool2d(burn.asarray([[1.0, 2.0], [4.0, -2.0]], device="cpu"), 2, 2).tolist()
     [[5.0]]
     """
     return _lp_pool(x, norm_type, kernel_size, stride, ceil_mode, 2)
 
 
+@documented_as(lp_pool2d, SIGNALS)
+def lp_pool1d(
+    x: Tensor,
+    /,
+    norm_type: float,
+    kernel_size: PerAxis,
+    stride: PerAxis | None = None,
+    ceil_mode: bool = False,
+) -> Tensor:
+    """``sum(abs(x) ** norm_type) ** (1 / norm_type)`` of each window of signals.
+
+    The parameters are those of `lp_pool2d`, with `x` of shape (..., L).
+
+    Notes
+    -----
+    PyTorch does not take magnitudes, so that odd orders of negative numbers give other results, or
+    NaN.
+
+    Examples
+    --------
+    >>> import burn, burn.nn.functional as F
+    >>> F.lp_pool1d(burn.asarray([3.0, -4.0, 5.0, 12.0], device="cpu"), 2, 2).tolist()
+    [5.0, 13.0]
+    """
+    return _lp_pool(x, norm_type, kernel_size, stride, ceil_mode, 1)
+
+
+@documented_as(lp_pool2d, VOLUMES)
 def lp_pool3d(
     x: Tensor,
     /,
@@ -134,32 +111,7 @@ def lp_pool3d(
 ) -> Tensor:
     """``sum(abs(x) ** norm_type) ** (1 / norm_type)`` of each window of volumes.
 
-    Parameters
-    ----------
-    x : Tensor, shape (..., D, H, W)
-        Volumes; integers give the default float dtype.
-    norm_type : float
-        The order of the norm, above 0 and finite: with 1 the result is the sum of magnitudes.
-    kernel_size : int or tuple of int
-        Depth, height and width of a window.
-    stride : int or tuple of int, optional
-        Distance between neighbouring windows; `kernel_size` by default.
-    ceil_mode : bool
-        Whether a last window that exceeds the volume counts, if it starts within it. As in PyTorch
-        its sum is scaled to the number of elements of a whole window.
-
-    Returns
-    -------
-    Tensor, shape (..., planes, rows, columns)
-        Along each axis ``floor((length - kernel_size) / stride) + 1`` elements, rounded up with
-        `ceil_mode`. The gradient of a window of zeros is 0.
-
-    Raises
-    ------
-    ShapeError
-        If no window fits.
-    ArgumentError
-        If a number is out of its range.
+    The parameters are those of `lp_pool2d`, with `x` of shape (..., D, H, W).
 
     Notes
     -----
@@ -168,8 +120,7 @@ def lp_pool3d(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.lp_pool3d(burn.ones((1, 2, 2), device="cpu"), 2, (1, 2, 2)).tolist()
     [[[2.0]]]
     """

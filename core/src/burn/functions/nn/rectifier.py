@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final
 
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError, ShapeError
 from burn.functions import calls
 from burn.functions.common import op_function
@@ -62,35 +63,19 @@ def relu(x: Tensor, /) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.relu(burn.asarray([-2.0, 3.0], device="cpu")).tolist()
     [0.0, 3.0]
     """
 
 
+@documented_as(relu)
 def relu6(x: Tensor, /) -> Tensor:
     """``min(max(x, 0), 6)`` (Sandler et al., 2018, arXiv:1801.04381).
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`; NaN propagates.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is complex.
-
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.relu6(burn.asarray([-2.0, 3.0, 9.0], device="cpu")).tolist()
     [0.0, 3.0, 6.0]
     """
@@ -119,8 +104,7 @@ def leaky_relu(x: Tensor, /, *, negative_slope: float = 0.01) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.leaky_relu(burn.asarray([-2.0, 3.0], device="cpu"), negative_slope=0.5).tolist()
     [-1.0, 3.0]
     """
@@ -160,8 +144,7 @@ def rrelu(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.rrelu(burn.asarray([-2.0, 3.0], device="cpu"), 0.25, 0.75).tolist()
     [-1.0, 3.0]
     """
@@ -196,8 +179,7 @@ def prelu(x: Tensor, alpha: Tensor, /) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[-2.0, -2.0]], device="cpu")
     >>> F.prelu(x, burn.asarray([0.5, 2.0], device="cpu")).tolist()
     [[-1.0, -4.0]]
@@ -218,6 +200,7 @@ def prelu(x: Tensor, alpha: Tensor, /) -> Tensor:
     return calls.prelu(x, alpha)
 
 
+@documented_as(leaky_relu)
 def elu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
     """Exponential linear unit (Clevert et al., 2016, arXiv:1511.07289).
 
@@ -225,31 +208,19 @@ def elu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
 
     Parameters
     ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
     alpha : float
         Negative of the limit for small `x`.
 
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is complex.
-
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> burn.round(F.elu(burn.asarray([-9.0, 3.0], device="cpu"))).tolist()
     [-1.0, 3.0]
     """
     return calls.elu(x, alpha=real_number(alpha, "alpha", "elu"))
 
 
+@documented_as(rrelu)
 def celu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
     """Continuously differentiable `elu` (Barron, 2017, arXiv:1704.07483).
 
@@ -258,15 +229,8 @@ def celu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
 
     Parameters
     ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
     alpha : float
         Negative of the limit for small `x`; not 0.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
 
     Raises
     ------
@@ -275,8 +239,7 @@ def celu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> burn.round(F.celu(burn.asarray([-99.0, 3.0], device="cpu"), alpha=2.0)).tolist()
     [-2.0, 3.0]
     """
@@ -286,28 +249,13 @@ def celu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
     return calls.elu(x, alpha=number, input_scale=1.0 / number)
 
 
+@documented_as(leaky_relu)
 def selu(x: Tensor, /) -> Tensor:
     """Scaled `elu` that keeps mean 0 and variance 1 (Klambauer et al., 2017, arXiv:1706.02515).
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is complex.
-
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> burn.round(100 * F.selu(burn.asarray([-99.0, 1.0], device="cpu"))).tolist()
     [-176.0, 105.0]
     """
@@ -336,8 +284,7 @@ def hardtanh(x: Tensor, /, *, low: float = -1.0, high: float = 1.0) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.hardtanh(burn.asarray([-3.0, 0.5, 3.0], device="cpu")).tolist()
     [-1.0, 0.5, 1.0]
     """
@@ -346,13 +293,12 @@ def hardtanh(x: Tensor, /, *, low: float = -1.0, high: float = 1.0) -> Tensor:
     )
 
 
+@documented_as(relu)
 def hard_sigmoid(x: Tensor, /, *, alpha: float = 1.0 / 6.0, beta: float = 0.5) -> Tensor:
     """``min(max(alpha * x + beta, 0), 1)``.
 
     Parameters
     ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
     alpha : float
         Slope; the default is PyTorch's, ONNX has 0.2.
     beta : float
@@ -363,15 +309,9 @@ def hard_sigmoid(x: Tensor, /, *, alpha: float = 1.0 / 6.0, beta: float = 0.5) -
     Tensor
         In the shape of `x`, from 0 to 1.
 
-    Raises
-    ------
-    DTypeError
-        If `x` is complex.
-
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.hard_sigmoid(burn.asarray([-9.0, 0.0, 9.0], device="cpu")).tolist()
     [0.0, 0.5, 1.0]
     """
@@ -383,28 +323,13 @@ def hard_sigmoid(x: Tensor, /, *, alpha: float = 1.0 / 6.0, beta: float = 0.5) -
 
 
 @op_function
+@documented_as(leaky_relu)
 def hard_swish(x: Tensor, /) -> Tensor:
     """``x * min(max(x + 3, 0), 6) / 6`` (Howard et al., 2019, arXiv:1905.02244).
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
-
-    Raises
-    ------
-    DTypeError
-        If `x` is complex.
-
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.hard_swish(burn.asarray([0.0, 9.0], device="cpu")).tolist()
     [0.0, 9.0]
     """

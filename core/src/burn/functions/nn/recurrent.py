@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from burn.docstrings import documented_as
 from burn.errors import OperandTypeError
 from burn.functions import calls
 from burn.functions.normalize import as_flag
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["gru", "lstm", "rnn"]
 
 
-def rnn(
+def gru(
     x: Tensor,
     state: Tensor,
     weight_ih: Tensor,
@@ -27,10 +28,14 @@ def rnn(
     bias_hh: Tensor | None = None,
     /,
     *,
-    nonlinearity: Literal["tanh", "relu"] = "tanh",
+    reset_after: bool = True,
     reverse: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """A recurrent layer: ``h = tanh(x[t] @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)``.
+    """Gated recurrent units: each step mixes the state with a candidate.
+
+    In each step t, with ``r, z, n`` the three parts of ``a = x[t] @ weight_ih.T + bias_ih`` and of
+    ``b = h @ weight_hh.T + bias_hh``: ``r = sigmoid(a_r + b_r)``, ``z = sigmoid(a_z + b_z)``,
+    ``n = tanh(a_n + r * b_n)`` and ``h = (1 - z) * n + z * h``.
 
     Parameters
     ----------
@@ -38,14 +43,15 @@ def rnn(
         Features of N examples in T steps, at least one; float.
     state : Tensor, shape (N, H)
         h before the first step.
-    weight_ih : Tensor, shape (H, I)
+    weight_ih : Tensor, shape (3 * H, I)
         Multiplies the features.
-    weight_hh : Tensor, shape (H, H)
+    weight_hh : Tensor, shape (3 * H, H)
         Multiplies h.
-    bias_ih, bias_hh : Tensor, shape (H,), optional
+    bias_ih, bias_hh : Tensor, shape (3 * H,), optional
         Added to the products.
-    nonlinearity : {"tanh", "relu"}
-        What is applied to the sum.
+    reset_after : bool
+        Whether r multiplies the product, as in PyTorch and cuDNN. Otherwise it multiplies the
+        state, as in the paper: ``b_n`` is then that of ``r * h``, and ``n = tanh(a_n + b_n)``.
     reverse : bool
         Whether the steps are taken from the last to the first.
 
@@ -60,6 +66,59 @@ def rnn(
     ------
     ShapeError
         If the shapes do not fit each other, or there is no step.
+
+    Notes
+    -----
+    K. Cho et al., 2014, arXiv:1406.1078.
+
+    Examples
+    --------
+    >>> import burn, burn.nn.functional as F
+    >>> x, state = burn.ones((5, 2, 3), device="cpu"), burn.ones((2, 4), device="cpu")
+    >>> weights = burn.zeros((12, 3), device="cpu"), burn.zeros((12, 4), device="cpu")
+    >>> output, h = F.gru(x, state, *weights)  # every gate is 0.5, and the candidate 0
+    >>> output.shape, h[0, 0].item()
+    ((5, 2, 4), 0.03125)
+    """
+    if reverse.__class__ is not bool:
+        reverse = as_flag(reverse, "reverse", "gru")
+    if reset_after.__class__ is not bool:
+        reset_after = as_flag(reset_after, "reset_after", "gru")
+    operands = (x, state, weight_ih, weight_hh, bias_ih, bias_hh)
+    output, h = calls.gru(*operands, reset_after=reset_after, reverse=reverse)
+    return output, h
+
+
+@documented_as(gru)
+def rnn(
+    x: Tensor,
+    state: Tensor,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias_ih: Tensor | None = None,
+    bias_hh: Tensor | None = None,
+    /,
+    *,
+    nonlinearity: Literal["tanh", "relu"] = "tanh",
+    reverse: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """A recurrent layer: ``h = tanh(x[t] @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh)``.
+
+    The other parameters are those of `gru`.
+
+    Parameters
+    ----------
+    weight_ih : Tensor, shape (H, I)
+        Multiplies the features.
+    weight_hh : Tensor, shape (H, H)
+        Multiplies h.
+    bias_ih, bias_hh : Tensor, shape (H,), optional
+        Added to the products.
+    nonlinearity : {"tanh", "relu"}
+        What is applied to the sum.
+
+    Raises
+    ------
     ArgumentError
         If `nonlinearity` is none of the two.
 
@@ -69,8 +128,7 @@ def rnn(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.ones((3, 1, 1), device="cpu")
     >>> one, zero = burn.ones((1, 1), device="cpu"), burn.zeros((1, 1), device="cpu")
     >>> output, state = F.rnn(x, zero, one, one, nonlinearity="relu")
@@ -135,8 +193,7 @@ def lstm(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.ones((5, 2, 3), device="cpu")
     >>> state = burn.zeros((2, 4), device="cpu"), burn.ones((2, 4), device="cpu")
     >>> weights = burn.zeros((16, 3), device="cpu"), burn.zeros((16, 4), device="cpu")
@@ -155,74 +212,3 @@ def lstm(
     operands = (x, *state, weight_ih, weight_hh, bias_ih, bias_hh)
     output, h, c = calls.lstm(*operands, reverse=reverse)
     return output, (h, c)
-
-
-def gru(
-    x: Tensor,
-    state: Tensor,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None = None,
-    bias_hh: Tensor | None = None,
-    /,
-    *,
-    reset_after: bool = True,
-    reverse: bool = False,
-) -> tuple[Tensor, Tensor]:
-    """Gated recurrent units: each step mixes the state with a candidate.
-
-    In each step t, with ``r, z, n`` the three parts of ``a = x[t] @ weight_ih.T + bias_ih`` and of
-    ``b = h @ weight_hh.T + bias_hh``: ``r = sigmoid(a_r + b_r)``, ``z = sigmoid(a_z + b_z)``,
-    ``n = tanh(a_n + r * b_n)`` and ``h = (1 - z) * n + z * h``.
-
-    Parameters
-    ----------
-    x : Tensor, shape (T, N, I)
-        Features of N examples in T steps, at least one; float.
-    state : Tensor, shape (N, H)
-        h before the first step.
-    weight_ih : Tensor, shape (3 * H, I)
-        Multiplies the features.
-    weight_hh : Tensor, shape (3 * H, H)
-        Multiplies h.
-    bias_ih, bias_hh : Tensor, shape (3 * H,), optional
-        Added to the products.
-    reset_after : bool
-        Whether r multiplies the product, as in PyTorch and cuDNN. Otherwise it multiplies the
-        state, as in the paper: ``b_n`` is then that of ``r * h``, and ``n = tanh(a_n + b_n)``.
-    reverse : bool
-        Whether the steps are taken from the last to the first.
-
-    Returns
-    -------
-    output : Tensor, shape (T, N, H)
-        h after each step.
-    state : Tensor, shape (N, H)
-        h after the last step that was taken.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not fit each other, or there is no step.
-
-    Notes
-    -----
-    K. Cho et al., 2014, arXiv:1406.1078.
-
-    Examples
-    --------
-    >>> import burn
-    >>> from burn.nn import functional as F
-    >>> x, state = burn.ones((5, 2, 3), device="cpu"), burn.ones((2, 4), device="cpu")
-    >>> weights = burn.zeros((12, 3), device="cpu"), burn.zeros((12, 4), device="cpu")
-    >>> output, h = F.gru(x, state, *weights)  # every gate is 0.5, and the candidate 0
-    >>> output.shape, h[0, 0].item()
-    ((5, 2, 4), 0.03125)
-    """
-    if reverse.__class__ is not bool:
-        reverse = as_flag(reverse, "reverse", "gru")
-    if reset_after.__class__ is not bool:
-        reset_after = as_flag(reset_after, "reset_after", "gru")
-    operands = (x, state, weight_ih, weight_hh, bias_ih, bias_hh)
-    output, h = calls.gru(*operands, reset_after=reset_after, reverse=reverse)
-    return output, h

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError, ShapeError
 from burn.functions import calls
 from burn.functions.nn._antialiasing import interpolate_smoothed
 from burn.functions.nn._spatial_arguments import PerAxis, per_axis
+from burn.functions.nn._spatial_words import VOLUMES
 from burn.functions.normalize import as_flag, check_tensor, rank_of
 from burn.ops.arguments import real_number
 from burn.public_calls import shown_value
@@ -84,8 +86,7 @@ def interpolate(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[[1.0, 3.0]]], device="cpu")
     >>> F.interpolate(x, 4, mode="linear").tolist()
     [[[1.0, 1.5, 2.5, 3.0]]]
@@ -208,8 +209,7 @@ def grid_sample_2d(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([[[[1.0, 3.0]]]], device="cpu")
     >>> grid = burn.asarray([[[[0.0, 0.0], [0.5, 0.0]]]], device="cpu")
     >>> F.grid_sample_2d(x, grid).tolist()
@@ -251,8 +251,7 @@ def affine_grid_2d(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> mirror = burn.asarray([[[-1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]], device="cpu")
     >>> F.affine_grid_2d(mirror, (1, 1, 1, 2)).tolist()
     [[[[0.5, 0.0], [-0.5, 0.0]]]]
@@ -265,6 +264,7 @@ def affine_grid_2d(
     )
 
 
+@documented_as(grid_sample_2d, VOLUMES)
 def grid_sample_3d(
     x: Tensor,
     grid: Tensor,
@@ -275,10 +275,10 @@ def grid_sample_3d(
 ) -> Tensor:
     """Values of volumes at arbitrary points.
 
+    The other parameters are those of `grid_sample_2d`, with `x` of shape (N, C, D, H, W).
+
     Parameters
     ----------
-    x : Tensor, shape (N, C, D, H, W)
-        Volumes, float.
     grid : Tensor, shape (N, planes, rows, columns, 3)
         Points as (x, y, z), each coordinate from -1 to 1 across a volume: x along its last axis,
         z along its first one.
@@ -286,25 +286,10 @@ def grid_sample_3d(
         Interpolation of the 8 elements around a point, linear along each axis; or the nearest one.
     padding_mode : {"zeros", "border", "reflection"}
         Values outside a volume: zeros, the nearest element of its border, or its mirror image.
-    align_corners : bool
-        Whether -1 and 1 are the centres of the outermost elements; otherwise their outer edges.
-
-    Returns
-    -------
-    Tensor, shape (N, C, planes, rows, columns)
-        NaN where a coordinate is NaN. There are gradients for the volumes and the points.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not fit each other.
-    ArgumentError
-        If there is no such mode or padding mode.
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([1.0, 3.0], device="cpu").reshape((1, 1, 1, 1, 2))
     >>> grid = burn.asarray([0.0, 0.0, 0.0, 0.5, 0.0, 0.0], device="cpu")
     >>> F.grid_sample_3d(x, grid.reshape((1, 1, 1, 2, 3))).flatten().tolist()
@@ -319,19 +304,18 @@ def grid_sample_3d(
     )
 
 
+@documented_as(affine_grid_2d, VOLUMES)
 def affine_grid_3d(
     theta: Tensor, size: tuple[int, int, int, int, int], /, align_corners: bool = False
 ) -> Tensor:
     """Points for `grid_sample_3d`, by affine maps.
 
+    The other parameters are those of `affine_grid_2d`.
+
     Parameters
     ----------
     theta : Tensor, shape (N, 3, 4)
         Matrices that map the coordinates (x, y, z, 1) of each element of the sampled result.
-    size : tuple of int
-        Shape (N, C, D, H, W) of that result.
-    align_corners : bool
-        As in `grid_sample_3d`.
 
     Returns
     -------
@@ -339,15 +323,12 @@ def affine_grid_3d(
 
     Raises
     ------
-    ShapeError
-        If the shape of `theta` does not fit `size`.
     ArgumentError
         If `size` has not five values.
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> mirror = burn.asarray([[-1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]], device="cpu")
     >>> F.affine_grid_3d(mirror[None], (1, 1, 1, 1, 2)).flatten().tolist()
     [0.5, 0.0, 0.0, -0.5, 0.0, 0.0]

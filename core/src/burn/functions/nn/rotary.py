@@ -45,8 +45,7 @@ def rotary_embedding(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.asarray([1.0, 2.0, 3.0, 4.0], device="cpu")
     >>> cosine, sine = burn.zeros(2, device="cpu"), burn.ones(2, device="cpu")  # of 90 degrees
     >>> F.rotary_embedding(x, cosine, sine).tolist()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.functions import calls
 from burn.ops.arguments import real_number
 
@@ -40,8 +41,7 @@ def shrink(x: Tensor, /, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.shrink(burn.asarray([-2.0, 0.5, 2.0], device="cpu"), lambd=1.0, bias=0.5).tolist()
     [-1.5, 0.0, 1.5]
     """
@@ -50,60 +50,33 @@ def shrink(x: Tensor, /, *, lambd: float = 0.5, bias: float = 0.0) -> Tensor:
     )
 
 
+@documented_as(shrink)
 def hard_shrink(x: Tensor, /, *, lambd: float = 0.5) -> Tensor:
     """`x`, but 0 within [-lambd, lambd].
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
-    lambd : float
-        Threshold, at least 0.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
-
-    Raises
-    ------
-    ArgumentError
-        If `lambd` is negative.
+    The parameters are those of `shrink`.
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.hard_shrink(burn.asarray([-2.0, 0.25, 2.0], device="cpu")).tolist()
     [-2.0, 0.0, 2.0]
     """
     return calls.shrink(x, lambd=real_number(lambd, "lambd", "hard_shrink"))
 
 
+@documented_as(shrink)
 def soft_shrink(x: Tensor, /, *, lambd: float = 0.5) -> Tensor:
     """`x` moved by `lambd` towards 0, but 0 within [-lambd, lambd].
 
     Parameters
     ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
     lambd : float
         Threshold and distance, at least 0.
 
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
-
-    Raises
-    ------
-    ArgumentError
-        If `lambd` is negative.
-
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.soft_shrink(burn.asarray([-2.0, 0.25, 2.0], device="cpu")).tolist()
     [-1.5, 0.0, 1.5]
     """
@@ -135,8 +108,7 @@ def threshold(x: Tensor, /, *, threshold: float, value: float) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.threshold(burn.asarray([1.0, 3.0], device="cpu"), threshold=2.0, value=-1.0).tolist()
     [-1.0, 3.0]
     """
@@ -147,20 +119,14 @@ def threshold(x: Tensor, /, *, threshold: float, value: float) -> Tensor:
     )
 
 
+@documented_as(threshold)
 def thresholded_relu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
     """`x` where it is above `alpha`, otherwise 0 (Konda et al., 2015, arXiv:1402.3337).
 
     Parameters
     ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
     alpha : float
         Threshold.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`; NaN propagates.
 
     Raises
     ------
@@ -169,8 +135,7 @@ def thresholded_relu(x: Tensor, /, *, alpha: float = 1.0) -> Tensor:
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.thresholded_relu(burn.asarray([0.5, 3.0], device="cpu")).tolist()
     [0.0, 3.0]
     """

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.functions import calls
 from burn.functions.elementwise import negative
 from burn.functions.normalize import normalize_axis
@@ -40,42 +41,26 @@ def softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
     Raises
     ------
     AxisError
-        If there is no such axis.
+        If `x` has no such axis.
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.softmax(burn.asarray([999.0, 999.0], device="cpu")).tolist()
     [0.5, 0.5]
     """
     return calls.softmax(x, axis=normalize_axis(x, axis, "softmax"))
 
 
+@documented_as(softmax)
 def softmin(x: Tensor, /, *, axis: int = -1) -> Tensor:
     """``exp(-x) / sum(exp(-x))`` along an axis, without overflow.
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
-    axis : int
-        Axis along which the result sums to 1.
-
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
-
-    Raises
-    ------
-    AxisError
-        If there is no such axis.
+    The parameters are those of `softmax`.
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.softmin(burn.asarray([0.0, 999.0], device="cpu")).tolist()
     [1.0, 0.0]
     """
@@ -85,13 +70,12 @@ def softmin(x: Tensor, /, *, axis: int = -1) -> Tensor:
     return calls.softmax(negative(x), axis=number)
 
 
+@documented_as(softmax)
 def log_softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
     """Logarithm of `softmax`, computed as ``x - log(sum(exp(x)))`` without overflow.
 
     Parameters
     ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
     axis : int
         Axis along which the exponentials of the result sum to 1.
 
@@ -100,21 +84,16 @@ def log_softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
     Tensor
         In the shape of `x`, at most 0.
 
-    Raises
-    ------
-    AxisError
-        If there is no such axis.
-
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.log_softmax(burn.asarray([0.0, 999.0], device="cpu")).tolist()
     [-999.0, 0.0]
     """
     return calls.log_softmax(x, axis=normalize_axis(x, axis, "log_softmax"))
 
 
+@documented_as(softmax)
 def quiet_softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
     """``exp(x) / (1 + sum(exp(x)))`` along an axis, without overflow.
 
@@ -122,25 +101,12 @@ def quiet_softmax(x: Tensor, /, *, axis: int = -1) -> Tensor:
 
     Parameters
     ----------
-    x : Tensor
-        Real tensor; integers and booleans become the default float dtype.
     axis : int
         Axis along which the result sums to less than 1.
 
-    Returns
-    -------
-    Tensor
-        In the shape of `x`.
-
-    Raises
-    ------
-    AxisError
-        If there is no such axis.
-
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> F.quiet_softmax(burn.asarray([0.0], device="cpu")).tolist()
     [0.5]
     """

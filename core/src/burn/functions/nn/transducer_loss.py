@@ -59,7 +59,7 @@ def rnnt_loss(
     fused_log_softmax : bool
         Whether the softmax is taken here; otherwise `x` has logarithms of probabilities.
     reduction : {"mean", "sum", "none"}
-        Whether the losses of the examples are averaged, added up or returned as they are.
+        Whether the losses are averaged, added up or returned as they are.
 
     Returns
     -------
@@ -80,8 +80,7 @@ def rnnt_loss(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.zeros((1, 2, 2, 2), device="cpu")
     >>> one = burn.asarray([1], device="cpu")
     >>> loss = F.rnnt_loss(x, one[None], one + 1, one)  # 2 alignments of 3 choices of 1/2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from burn.docstrings import documented_as
 from burn.functions import calls
 from burn.functions.nn._spatial_arguments import Padding, PerAxis, as_padding, per_axis
 
@@ -51,8 +52,7 @@ def unfold4d(
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> x = burn.reshape(burn.arange(6.0, device="cpu"), (1, 1, 2, 3))
     >>> F.unfold4d(x, 2).tolist()
     [[[0.0, 1.0], [1.0, 2.0], [3.0, 4.0], [4.0, 5.0]]]
@@ -60,6 +60,7 @@ def unfold4d(
     return calls.unfold4d(x, **_attributes("unfold4d", kernel_size, stride, padding, dilation))
 
 
+@documented_as(unfold4d)
 def fold4d(
     x: Tensor,
     /,
@@ -72,6 +73,8 @@ def fold4d(
 ) -> Tensor:
     """Images to which the columns of `unfold4d` add up: its adjoint.
 
+    The other parameters are those of `unfold4d`.
+
     Parameters
     ----------
     x : Tensor, shape (N, C * kernel height * kernel width, windows)
@@ -80,12 +83,6 @@ def fold4d(
         Height and width of the images.
     kernel_size : int or tuple of int
         Height and width of a window, as given to `unfold4d`.
-    stride : int or tuple of int
-        Distance between neighbouring windows.
-    padding : int, or tuple of int or of pairs of int
-        Number of zeros at both ends of each axis; a pair has those before and after.
-    dilation : int or tuple of int
-        Distance between the elements of a window.
 
     Returns
     -------
@@ -96,13 +93,10 @@ def fold4d(
     ------
     ShapeError
         If `x` is not what `unfold4d` gives for images of this size.
-    ArgumentError
-        If a number is out of its range.
 
     Examples
     --------
-    >>> import burn
-    >>> from burn.nn import functional as F
+    >>> import burn, burn.nn.functional as F
     >>> columns = burn.ones((1, 4, 2), device="cpu")
     >>> F.fold4d(columns, (2, 3), 2).tolist()
     [[[[1.0, 2.0, 1.0], [1.0, 2.0, 1.0]]]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from burn.dispatch import DispatchTensor
+from burn.docstrings import documented_as
 from burn.errors import DTypeError, OperandTypeError, ShapeError
 from burn.functions._spread import accumulation_dtype, finite_correction
 from burn.functions.elementwise import clip, maximum, sqrt
@@ -73,16 +74,11 @@ def cov(
     return result.astype(dtype)
 
 
+@documented_as(cov)
 def corrcoef(x: Tensor, /, *, rowvar: bool = True) -> Tensor:
     """Correlation coefficients (Pearson's) of variables over observations.
 
-    Parameters
-    ----------
-    x : Tensor, shape (..., variables, observations)
-        Real tensor; integers give the default float dtype. A vector has the observations of one
-        variable; axes before the last two are those of a batch.
-    rowvar : bool
-        Whether the variables are the rows; otherwise they are the columns.
+    The parameters are those of `cov`.
 
     Returns
     -------

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from burn.backend.invalid_values import InvalidValue
+from burn.docstrings import documented_as
 from burn.functions._spread import accumulation_dtype, finite_correction, given_mean, root
 from burn.functions._value_checks import require
 from burn.functions.common import Axis, DTypeLike
@@ -51,11 +52,11 @@ def nansum(
     x : Tensor
         Tensor of numbers; booleans count as 0 and 1.
     axis : int, tuple of int or None
-        Axes to sum over; None for all.
+        Axes to reduce; None for all.
     dtype : DType, optional
         Dtype of the sum; see `sum`.
     keepdims : bool
-        Whether the summed axes stay, with length 1.
+        Whether the reduced axes stay, with length 1.
 
     Returns
     -------
@@ -77,31 +78,23 @@ def nansum(
 
 
 @reduction
+@documented_as(nansum)
 def nanprod(
     x: Tensor, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Tensor:
     """Product of the elements that are not NaN.
 
+    The other parameters are those of `nansum`.
+
     Parameters
     ----------
-    x : Tensor
-        Tensor of numbers; booleans count as 0 and 1.
-    axis : int, tuple of int or None
-        Axes to multiply over; None for all.
     dtype : DType, optional
         Dtype of the product; see `prod`.
-    keepdims : bool
-        Whether the reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
         The products, without the reduced axes; of NaN alone 1.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
 
     Examples
     --------
@@ -121,9 +114,9 @@ def nanmax(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor
     x : Tensor
         Real tensor.
     axis : int, tuple of int or None
-        Axes to search; None for all.
+        Axes to reduce; None for all.
     keepdims : bool
-        Whether the searched axes stay, with length 1.
+        Whether the reduced axes stay, with length 1.
 
     Returns
     -------
@@ -148,30 +141,17 @@ def nanmax(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 
 @reduction
+@documented_as(nanmax)
 def nanmin(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Smallest element that is not NaN.
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor.
-    axis : int, tuple of int or None
-        Axes to search; None for all.
-    keepdims : bool
-        Whether the searched axes stay, with length 1.
+    The parameters are those of `nanmax`.
 
     Returns
     -------
     Tensor
         The smallest elements, in the dtype of `x`, without the searched axes; of NaN alone NaN.
         Equal elements share the gradient.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-    ShapeError
-        If there are no elements to choose from.
 
     Examples
     --------
@@ -194,7 +174,7 @@ def nanargmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) 
         The axis to search along; without one, the index is that among all elements in row-major
         order.
     keepdims : bool
-        Whether the searched axes stay, with length 1.
+        Whether the reduced axes stay, with length 1.
 
     Returns
     -------
@@ -220,32 +200,11 @@ def nanargmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) 
 
 
 @reduction
+@documented_as(nanargmax)
 def nanargmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Index of the smallest element that is not NaN, the first of equals.
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor.
-    axis : int, optional
-        The axis to search along; without one, the index is that among all elements in row-major
-        order.
-    keepdims : bool
-        Whether the searched axes stay, with length 1.
-
-    Returns
-    -------
-    Tensor
-        In the device's default integer dtype, without the searched axes.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-    OutOfRangeError
-        If all elements of a slice are NaN; on an asynchronous device at the next read.
-    ShapeError
-        If there are no elements to choose from.
+    The parameters are those of `nanargmax`.
 
     Examples
     --------
@@ -257,27 +216,21 @@ def nanargmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) 
 
 
 @reduction
+@documented_as(nansum)
 def nanmean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Arithmetic mean of the elements that are not NaN.
+
+    The other parameters are those of `nansum`.
 
     Parameters
     ----------
     x : Tensor
         Tensor of numbers; integers give the default float dtype of the device.
-    axis : int, tuple of int or None
-        Axes to average over; None for all.
-    keepdims : bool
-        Whether the reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
         The means, without the reduced axes; of NaN alone, and of no elements, NaN.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
 
     Examples
     --------
@@ -338,6 +291,7 @@ def nanvar(
 
 
 @reduction
+@documented_as(nanvar)
 def nanstd(
     x: Tensor,
     /,
@@ -349,30 +303,17 @@ def nanstd(
 ) -> Tensor:
     """Standard deviation of the elements that are not NaN. Where it is 0, its gradient is 0 too.
 
+    The other parameters are those of `nanvar`.
+
     Parameters
     ----------
-    x : Tensor
-        Real tensor; integers give the default float dtype.
-    axis : int, tuple of int or None
-        Axes to reduce; None for all.
     correction : float
         What the number of elements is reduced by; 1 for an unbiased variance (Bessel).
-    keepdims : bool
-        Whether the reduced axes stay, with length 1.
-    mean : Tensor, optional
-        The mean to measure from, as `nanmean` gives it with ``keepdims=True``.
 
     Returns
     -------
     Tensor
         The standard deviations, without the reduced axes; of NaN alone, and of no elements, NaN.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-    ShapeError
-        If the mean does not broadcast to the shape of `x`.
 
     Examples
     --------

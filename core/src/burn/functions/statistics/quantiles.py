@@ -8,6 +8,7 @@ import numpy as np
 
 from burn.backend.invalid_values import InvalidValue
 from burn.dispatch import DispatchTensor
+from burn.docstrings import documented_as
 from burn.dtype import DType, float32, float64
 from burn.errors import ArgumentError, DTypeError, OperandTypeError, ShapeError
 from burn.functions import elementwise
@@ -115,6 +116,7 @@ def quantile(
 
 
 @reduction
+@documented_as(quantile)
 def nanquantile(
     x: Tensor,
     q: Quantiles,
@@ -126,16 +128,10 @@ def nanquantile(
 ) -> Tensor:
     """Values below which given parts of the elements that are not NaN lie.
 
+    The other parameters are those of `quantile`.
+
     Parameters
     ----------
-    x : Tensor
-        Real tensor.
-    q : Tensor or number or sequence of numbers
-        Parts, in [0, 1]: 0 gives the minimum, 0.5 the median, 1 the maximum.
-    axis : int, tuple of int or None
-        Axes to reduce; None for all.
-    keepdims : bool
-        Whether the reduced axes stay, with length 1.
     method : {"linear", "lower", "higher", "midpoint", "nearest"}
         Which value lies between two elements; see `quantile`.
 
@@ -147,12 +143,6 @@ def nanquantile(
 
     Raises
     ------
-    ArgumentError
-        If `method` is another string, or a number of `q` is not in [0, 1].
-    AxisError
-        If `x` has no such axis.
-    OutOfRangeError
-        If an element of a tensor `q` is not in [0, 1]; on an asynchronous device at the next read.
     ShapeError
         If there are no elements to choose from, and no NaN in the dtype.
 
