@@ -1,10 +1,14 @@
-"""Elementwise ops as expressions of scalar functions: one for each op, written once.
+"""Elementwise ops as expressions of scalar functions, which kernels compute.
 
-An expression is text in the syntax of Python: the names of the operands and numeric attributes of
-its op, numbers and ``infinity``, arithmetic and comparisons, ``&``, ``|`` and ``~`` of bool, calls
-of scalar functions (`burn.kernels.functions.FUNCTIONS`), of other ops that are expressions, with
-their attributes in order, and of `HELPERS`. Lines before the last one name intermediate results.
-It is parsed once, into steps that a language of kernels takes one by one.
+That of an op is the text in its definition (`Op.expression`), the scalar function of its name
+(`burn.kernels.functions.FUNCTIONS`), or else what its decomposition computes, written down
+(`burn.kernels.decomposed_text`).
+
+Such a text has the syntax of Python: the names of the operands and numeric attributes of its op,
+numbers and ``infinity``, arithmetic and comparisons, ``&``, ``|`` and ``~`` of bool, calls of
+scalar functions, and of other elementwise ops, with their attributes in order. Lines before the
+last one name intermediate results. It is parsed once, into steps that a language of kernels takes
+one by one.
 """
 
 from __future__ import annotations
@@ -24,144 +28,9 @@ from burn.kernels.kernel import Apply, Literal, Node
 from burn.ops import REGISTRY, Op, Tag
 from burn.ops.signature import Role
 
-__all__ = ["WITHOUT_EXPRESSION", "Expression", "Language", "Nodes", "expression"]
+__all__ = ["Expression", "Language", "Nodes", "expression"]
 
 Number: TypeAlias = bool | int | float
-
-_FLOAT: Final = Kind.FLOAT
-_INT: Final = Kind.INT
-_UINT: Final = Kind.UINT
-
-TEXTS: Final[dict[str, str | dict[Kind, str]]] = {
-    # Arithmetic
-    "axpby": "x1 * a + x2 * b",
-    "floor_divide": {
-        Kind.INTEGER: "floor_divide(x1, x2)",
-        # The floor of the exact quotient, computed as NumPy does it.
-        _FLOAT: """
-            rest = fmod(x1, x2)
-            ratio = (x1 - rest) / x2
-            below = where((rest != 0) & ((rest < 0) != (x2 < 0)), ratio - 1, ratio)
-            whole = floor(below)
-            result = where(below - whole > 0.5, whole + 1, whole)
-            where(x2 == 0, x1 / x2, where(below == 0, copysign(0, x1 / x2), result))
-        """,
-    },
-    "trunc_divide": {
-        _INT: """
-            whole = floor_divide(x1, x2)
-            negative = (x1 < 0) != (x2 < 0)
-            where(negative & (remainder(x1, x2) != 0), whole + 1, whole)
-        """,
-        _UINT: "floor_divide(x1, x2)",
-        # A whole number but for rounding, as what is divided is a multiple of the divisor.
-        _FLOAT: """
-            whole = round((x1 - fmod(x1, x2)) / x2)
-            where(x2 == 0, x1 / x2, where(whole == 0, copysign(0, x1 / x2), whole))
-        """,
-    },
-    "lerp": """
-        difference = end - start
-        from_end = end - (1 - weight) * difference
-        where(abs(weight) < 0.5, start + weight * difference, from_end)
-    """,
-    "heaviside": "where(x1 < 0, 0, where(x1 > 0, 1, where(x1 == 0, x2, x1)))",
-    "clip": "minimum(maximum(x, low), high)",
-    "sign": {
-        _FLOAT: "where(x > 0, 1, where(x < 0, -1, where(x == 0, 0, x)))",
-        _INT: "where(x > 0, 1, where(x < 0, -1, 0))",
-        _UINT: "where(x > 0, 1, 0)",
-    },
-    "square": "x * x",
-    "reciprocal": "1 / x",
-    "logaddexp": """
-        distance = where(x1 == x2, 0, abs(x1 - x2))
-        maximum(x1, x2) + log1p(exp(-distance))
-    """,
-    # Powers and logarithms
-    "exp2": "pow(2, x)",
-    "rsqrt": "1 / sqrt(x)",
-    "cbrt": "copysign(pow(abs(x), 1 / 3), x)",
-    # Near 1/2 the quotient is near 1, where its logarithm has few digits.
-    "logit": """
-        odds = 2 * minimum(maximum(x, 0.25), 0.75) - 1
-        middle = log1p(odds) - log1p(-odds)
-        where(abs(x - 0.5) <= 0.25, middle, log(x / (1 - x)))
-    """,
-    "xlogy": "x1 * log(where((x1 == 0) & ((x2 <= 0) | (x2 == infinity)), 1, x2))",
-    # Questions
-    "isnan": "x != x",
-    "isinf": "abs(x) == infinity",
-    "isfinite": "abs(x) < infinity",
-    "signbit": "copysign(1, x) < 0",
-    # Complex numbers, of which a real one is its own part
-    "real": "x",
-    "imag": "0",
-    "conj": "x",
-    # Rectifiers
-    "relu": "maximum(x, 0)",
-    "relu_grad": "where(output > 0, g, 0)",
-    "leaky_relu": "where(x > 0, x, x * negative_slope)",
-    "prelu": "where(x > 0, x, x * alpha)",
-    "elu": "where(x > 0, x * scale, expm1(x * input_scale) * (scale * alpha))",
-    "hardtanh": "minimum(maximum(x, low), high)",
-    "hard_sigmoid": "minimum(maximum(x * alpha + beta, 0), 1)",
-    "hard_swish": "x * hard_sigmoid(x, 1 / 6, 0.5)",
-    "shrink": "where(abs(x) <= lambd, 0, x - sign(x) * bias)",
-    "threshold": "where(x <= threshold, value, x)",
-    # Smooth activation functions. Exponentials are of what is not positive: they do not overflow.
-    "sigmoid": """
-        decay = exp(-abs(x))
-        where(x < 0, decay, 1) / (1 + decay)
-    """,
-    "log_sigmoid": "minimum(x, 0) - log1p(exp(-abs(x)))",
-    "softplus": "maximum(x, 0) + log1p(exp(abs(x) * -beta)) / beta",
-    "silu": "x * sigmoid(x)",
-    # The tangent of log(1 + exp(x)), which is 1 for all x above 30.
-    "mish": """
-        growth = exp(minimum(x, 30))
-        n = growth * (growth + 2)
-        x * (n / (n + 2))
-    """,
-    "softsign": "x / (1 + abs(x))",
-    "tanhshrink": "x - tanh(x)",
-    "gelu.none": "x * 0.5 * (1 + erf(x * 0.7071067811865476))",
-    "gelu.tanh": "x * gelu_gate(x)",
-    "gelu_grad.none": """
-        area = 0.5 * (1 + erf(x * 0.7071067811865476))
-        g * (area + x * 0.3989422804014327 * exp(-0.5 * x * x))
-    """,
-    "gelu_grad.tanh": """
-        gate = gelu_gate(x)
-        inner = x * (1 + 0.134145 * x * x) * 0.3989422804014327
-        g * (gate + inner * 4 * gate * (1 - gate))
-    """,
-    # Losses
-    "binary_cross_entropy": """
-        of_one = target * maximum(log(x), -100)
-        (target - 1) * maximum(log1p(-x), -100) - of_one
-    """,
-}
-"""By the name of the op, with that of its choice if it has one; for all kinds of dtypes that the op
-takes, or for each kind."""
-
-DECOMPOSED: Final = frozenset(
-    {"erfc", "erfinv", "lgamma", "digamma", "i0", "i1", "sinc"},
-)
-"""Ops whose decompositions are their expressions: long series."""
-
-HELPERS: Final[dict[str, tuple[tuple[str, ...], str]]] = {
-    # (1 + tanh(y)) / 2 is sigmoid(2 y), which is exact where it is small.
-    "gelu_gate": (("x",), "sigmoid(x * (1 + 0.044715 * x * x) * 1.5957691216057308)"),
-}
-"""Parameters and text of expressions that are no ops."""
-
-WITHOUT_EXPRESSION: Final[dict[str, str]] = {
-    "complex": "its result is complex",
-    "nextafter": "its steps depend on the format of the dtype; its decomposition has them",
-    "polygamma": "its number of terms depends on its order; its decomposition has them",
-}
-"""Elementwise ops without an expression, and the reason."""
 
 
 class Language(Protocol):
@@ -267,7 +136,7 @@ class Expression:
             number.name: number.default for number in numbers if not number.required
         }
         are_bool = [Kind.BOOL in {spec.kinds, kind} for spec in op.operands.values()]
-        parser = _Parser(are_bool + [False] * len(numbers))
+        parser = _Parser(kind, are_bool + [False] * len(numbers))
         self._result = parser.result(
             text, {parameter: i for i, parameter in enumerate(self.parameters)}
         )
@@ -310,7 +179,7 @@ class Expression:
         def written(slot: Any) -> Any:
             if slot.__class__ is not _Constant:
                 return slot
-            return language.literal(float(slot.value) if dtype.is_float else slot.value, dtype)
+            return language.literal(_CLASSES[dtype.kind](slot.value), dtype)
 
         for step in self._steps:
             if isinstance(step, _Constant):
@@ -344,6 +213,9 @@ def _folded(function: str, operands: tuple[Any, ...]) -> Any:
     return None
 
 
+_CLASSES: Final[dict[str, type]] = {"b": bool, "i": int, "u": int, "f": float}
+"""The class of the constants of each kind of dtype."""
+
 _FOLDED: Final[dict[str, Callable[..., Number]]] = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -354,7 +226,7 @@ _FOLDED: Final[dict[str, Callable[..., Number]]] = {
 
 
 class _Parser:
-    """Steps of a text.
+    """Steps of a text for one kind of dtype.
 
     Attributes
     ----------
@@ -364,7 +236,8 @@ class _Parser:
         The steps so far.
     """
 
-    def __init__(self, are_bool: list[bool]) -> None:
+    def __init__(self, kind: Kind, are_bool: list[bool]) -> None:
+        self._kind = kind
         self.are_bool = are_bool
         self.steps: list[_Step | _Constant] = []
 
@@ -390,14 +263,11 @@ class _Parser:
         operands = [self._parsed(part, names) for part in parts]
         if function in FUNCTIONS:
             return self._applied(function, operands)
-        if function in HELPERS:
-            parameters, text = HELPERS[function]
-        else:
-            texts, op = TEXTS[function], REGISTRY[function]
-            parameters = (*op.operands, *op.attributes)
-            text = (
-                texts[Kind.FLOAT] if isinstance(texts, dict) else texts
-            )  # integers need no others
+        op = REGISTRY[function]
+        text = _text(op, self._kind)
+        if text is None:
+            raise SyntaxError(f"{function} has no expression for {self._kind}")
+        parameters = (*op.operands, *op.attributes)
         return self.result(text, dict(zip(parameters, operands, strict=True)))
 
     def _applied(self, function: str, operands: list[int]) -> int:
@@ -476,17 +346,24 @@ def expression(name: str, kind: Kind, choice: str | None = None) -> Expression |
     True
     """
     op = REGISTRY[name]
+    takes = [operand.kinds for operand in op.operands.values() if operand.promotes]
+    if Tag.ELEMENTWISE not in op.tags or not all(kind in kinds for kinds in takes):
+        return None
     for attribute in op.attributes.values():
         if attribute.role is Role.CHOICE:
-            name = f"{name}.{choice or attribute.default}"
-    text = TEXTS.get(name)
-    if isinstance(text, dict):
-        text = next((value for kinds, value in text.items() if kind in kinds), None)
-    elif name in DECOMPOSED:
-        text = text_of_decomposition(name) if kind == _FLOAT else None
-    elif text is None and name in FUNCTIONS:
-        text = f"{name}({', '.join(op.operands)})" if kind in FUNCTIONS[name].kinds else None
-    takes = [operand.kinds for operand in op.operands.values() if operand.promotes]
-    if text is None or Tag.ELEMENTWISE not in op.tags or not all(kind in take for take in takes):
-        return None
-    return Expression(op, text, kind)
+            choice = choice or attribute.default
+    text = _text(op, kind, choice)
+    return None if text is None else Expression(op, text, kind)
+
+
+def _text(op: Op, kind: Kind, choice: str | None = None) -> str | None:
+    """The text of an op for a kind of dtype; None if it has none."""
+    text: Any = op.expression
+    if isinstance(text, Mapping):
+        text = next((found for kinds, found in text.items() if kind in kinds), None)
+    if text is not None or kind == Kind.COMPLEX:
+        return text  # type: ignore[no-any-return]  # a str
+    if op.name in FUNCTIONS:
+        has_kind = kind in FUNCTIONS[op.name].kinds
+        return f"{op.name}({', '.join(op.operands)})" if has_kind else None
+    return text_of_decomposition(op, kind, choice)

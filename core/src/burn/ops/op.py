@@ -33,7 +33,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, get_type_hints
 
-from burn.dtype import DType
+from burn.dtype import DType, Kind
 from burn.errors import BurnError, DTypeError, OperandTypeError
 from burn.ops._attributes import Attribute, attributes_of
 from burn.ops.signature import Meta, Operand
@@ -156,6 +156,10 @@ class Op:
         ``batch(ops, batch, *operands, **attributes)``: the outputs with a batch axis first, from
         operands some of which have it; see `burn.ops.batching`. None if the rule follows from the
         tags, or the decomposition is batched.
+    expression : str, dict of Kind to str, or None
+        The text of the scalar formula in kernels (`burn.kernels.expressions`): one for all kinds of
+        dtypes, or for each kind. None if it is the scalar function of its name, or follows from
+        the decomposition.
     flops : callable or None
         ``flops(output, *operands, **attributes)``: number of floating-point operations, from
         metadata; `output` is what `infer` returns, and an operation on complex numbers counts once.
@@ -182,7 +186,11 @@ class Op:
     """
 
     def __init__(
-        self, rule: Callable[..., Any], tags: Tag = Tag.NONE, outputs: Sequence[str] = ("output",)
+        self,
+        rule: Callable[..., Any],
+        tags: Tag = Tag.NONE,
+        outputs: Sequence[str] = ("output",),
+        expression: str | Mapping[Kind, str] | None = None,
     ) -> None:
         self.name = rule.__name__
         self.__name__ = self.name
@@ -191,6 +199,7 @@ class Op:
         self.rule = rule
         self.tags = tags
         self.outputs = tuple(outputs)
+        self.expression = expression
         self.default: Callable[..., Any] | None = None
         self.host: Callable[..., Any] | None = None
         self.vjp: Callable[..., Any] | None = None
@@ -470,11 +479,14 @@ def register(definition: Op) -> Op:
 
 
 def op(
-    tags: Tag = Tag.NONE, outputs: Sequence[str] = ("output",)
+    tags: Tag = Tag.NONE,
+    outputs: Sequence[str] = ("output",),
+    *,
+    expression: str | Mapping[Kind, str] | None = None,
 ) -> Callable[[Callable[..., Any]], Op]:
     """Decorator: make a definition an op and put it into the table."""
 
     def define(rule: Callable[..., Any]) -> Op:
-        return register(Op(rule, tags, outputs))
+        return register(Op(rule, tags, outputs, expression))
 
     return define

@@ -122,7 +122,10 @@ def mish(x: FloatOperand) -> Meta:
 @mish.decomposition
 @in_float32
 def _(ops: OpTable, x: Primitive) -> Primitive:
-    return ops.multiply(x, ops.tanh(ops.softplus(x)))
+    # The tangent of log(1 + exp(x)), which is 1 for all x above 30.
+    growth = ops.exp(ops.minimum(x, 30.0))
+    n = ops.multiply(growth, ops.add(growth, 2.0))
+    return ops.multiply(x, ops.divide(n, ops.add(n, 2.0)))
 
 
 @mish.gradient(saves=("x",))
@@ -157,9 +160,10 @@ _TANH_SCALE: Final = math.sqrt(2.0 / math.pi)
 _TANH_CUBIC: Final = 0.044715
 
 
-def _gelu_inner(ops: OpTable, x: Primitive) -> Primitive:
+def _gelu_gate(ops: OpTable, x: Primitive) -> Primitive:
+    # (1 + tanh(y)) / 2 is sigmoid(2 y), which is exact where it is small.
     cubic = ops.add(ops.multiply(ops.multiply(x, x), _TANH_CUBIC), 1.0)
-    return ops.multiply(ops.multiply(x, cubic), _TANH_SCALE)
+    return ops.sigmoid(ops.multiply(ops.multiply(x, cubic), 2.0 * _TANH_SCALE))
 
 
 @gelu.decomposition
@@ -167,9 +171,8 @@ def _gelu_inner(ops: OpTable, x: Primitive) -> Primitive:
 def _(ops: OpTable, x: Primitive, *, approximate: str = "none") -> Primitive:
     _check_approximation(approximate)
     if approximate == "tanh":
-        curve = ops.tanh(_gelu_inner(ops, x))
-    else:
-        curve = ops.erf(ops.multiply(x, math.sqrt(0.5)))
+        return ops.multiply(x, _gelu_gate(ops, x))
+    curve = ops.erf(ops.multiply(x, math.sqrt(0.5)))
     return ops.multiply(ops.multiply(x, 0.5), ops.add(curve, 1.0))
 
 
@@ -189,11 +192,11 @@ def gelu_grad(x: FloatOperand, g: FloatOperand, *, approximate: Approximation = 
 def _(ops: OpTable, x: Primitive, g: Primitive, *, approximate: str = "none") -> Primitive:
     _check_approximation(approximate)
     if approximate == "tanh":
-        t = ops.tanh(_gelu_inner(ops, x))
+        gate = _gelu_gate(ops, x)
         steep = ops.add(ops.multiply(ops.multiply(x, x), 3.0 * _TANH_CUBIC), 1.0)
-        inner = ops.multiply(ops.multiply(x, steep), 0.5 * _TANH_SCALE)
-        bend = ops.multiply(inner, ops.subtract(1.0, ops.multiply(t, t)))
-        slope = ops.add(ops.multiply(ops.add(t, 1.0), 0.5), bend)
+        inner = ops.multiply(ops.multiply(x, steep), 2.0 * _TANH_SCALE)
+        bend = ops.multiply(ops.multiply(inner, gate), ops.subtract(1.0, gate))
+        slope = ops.add(gate, bend)
     else:
         area = ops.multiply(ops.add(ops.erf(ops.multiply(x, math.sqrt(0.5))), 1.0), 0.5)
         bell = ops.exp(ops.multiply(ops.multiply(x, x), -0.5))

@@ -103,7 +103,20 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     )
 
 
-@op(Tag.ELEMENTWISE)
+@op(
+    Tag.ELEMENTWISE,
+    expression={
+        # The floor of the exact quotient, computed as NumPy does it.
+        Kind.FLOAT: """
+            rest = fmod(x1, x2)
+            ratio = (x1 - rest) / x2
+            below = where((rest != 0) & ((rest < 0) != (x2 < 0)), ratio - 1, ratio)
+            whole = floor(below)
+            result = where(below - whole > 0.5, whole + 1, whole)
+            where(x2 == 0, x1 / x2, where(below == 0, copysign(0, x1 / x2), result))
+        """,
+    },
+)
 def floor_divide(x1: NumericOrScalar, x2: NumericOrScalar) -> Meta:
     """Largest integer not above ``x1 / x2``. An integer divided by zero gives 0."""
     return elementwise(x1, x2)
@@ -276,7 +289,14 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.multiply(g, ops.sign(x)),)
 
 
-@op(Tag.ELEMENTWISE)
+@op(
+    Tag.ELEMENTWISE,
+    expression={
+        Kind.FLOAT: "where(x > 0, 1, where(x < 0, -1, where(x == 0, 0, x)))",
+        Kind.INT: "where(x > 0, 1, where(x < 0, -1, 0))",
+        Kind.UINT: "where(x > 0, 1, 0)",
+    },
+)
 def sign(x: NumberOperand) -> Meta:
     """Elementwise sign: -1, 0 or 1; NaN stays NaN. Of a complex number ``x / abs(x)``, or 0."""
     return x

@@ -29,7 +29,10 @@ def _tensors(ops: OpTable, *operands: Primitive) -> list[Primitive]:
     ]
 
 
-@op(Tag.ELEMENTWISE | Tag.NO_GRADIENT)
+@op(
+    Tag.ELEMENTWISE | Tag.NO_GRADIENT,
+    expression="copysign(1, x) < 0",
+)
 def signbit(x: FloatOperand) -> Meta:
     """Whether each element is negative, -0.0 included, as bool; of NaN the backend decides."""
     return Meta(x.shape, bool_)
@@ -195,9 +198,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 
 def _difference(ops: OpTable, x1: Primitive, x2: Primitive) -> Primitive:
     """``x1 - x2``, which of two equal infinities is 0."""
-    difference = ops.subtract(x1, x2)
-    same = ops.bitwise_and(ops.isnan(difference), ops.equal(x1, x2))
-    return ops.where(same, 0.0, difference)
+    return ops.where(ops.equal(x1, x2), 0.0, ops.subtract(x1, x2))
 
 
 @op(Tag.ELEMENTWISE)
@@ -230,7 +231,22 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return g, ops.negative(ops.multiply(g, ops.trunc(ops.divide(x1, x2))))
 
 
-@op(Tag.ELEMENTWISE)
+@op(
+    Tag.ELEMENTWISE,
+    expression={
+        Kind.INT: """
+            whole = floor_divide(x1, x2)
+            negative = (x1 < 0) != (x2 < 0)
+            where(negative & (remainder(x1, x2) != 0), whole + 1, whole)
+        """,
+        Kind.UINT: "floor_divide(x1, x2)",
+        # A whole number but for rounding, as what is divided is a multiple of the divisor.
+        Kind.FLOAT: """
+            whole = round((x1 - fmod(x1, x2)) / x2)
+            where(x2 == 0, x1 / x2, where(whole == 0, copysign(0, x1 / x2), whole))
+        """,
+    },
+)
 def trunc_divide(x1: NumericOrScalar, x2: NumericOrScalar) -> Meta:
     """Exact ``x1 / x2``, rounded towards 0. An integer divided by zero gives 0."""
     return elementwise(x1, x2)

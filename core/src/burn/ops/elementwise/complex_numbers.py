@@ -7,7 +7,7 @@ the imaginary part of every number is 0.
 
 from __future__ import annotations
 
-from burn.dtype import complex64, complex128, float64
+from burn.dtype import Kind, complex64, complex128, float64
 from burn.errors import UnsupportedOpError
 from burn.ops._precision import for_reals
 from burn.ops.op import Context, Tag, op
@@ -33,7 +33,10 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (g,)
 
 
-@op(Tag.ELEMENTWISE)
+@op(
+    Tag.ELEMENTWISE,
+    expression={Kind.REAL: "0"},
+)
 def imag(x: NumberOperand) -> Meta:
     """Imaginary part of each element, in the float dtype of the parts; 0 for a real number."""
     return Meta(x.shape, x.dtype.component)

@@ -185,7 +185,10 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.multiply(g, ops.where(ops.less(x, 3.0), slope, 1.0)),)
 
 
-@op(Tag.ELEMENTWISE)
+@op(
+    Tag.ELEMENTWISE,
+    expression="where(abs(x) <= lambd, 0, x - sign(x) * bias)",
+)
 def shrink(x: FloatOperand, *, lambd: Number, bias: Number = 0.0) -> Meta:
     """Elementwise `x` moved by `bias` towards 0, but 0 within [-lambd, lambd]; NaN propagates."""
     return x
