@@ -132,20 +132,32 @@ class Statements(Values):
     def _parts(self, tiles: list[Point], start: Value, stop: Value) -> None:
         """Rows from an index on along the axis of the vectors, to another one or the last."""
         schedule, writer = self._schedule, self._writer
-        length = self._kernel.space[schedule.vector]
-        main = chunks_of(writer, schedule.step, schedule.lanes)
-        count = writer.integer(length)
+        extents = self._kernel.space[schedule.vector : schedule.vector + 1]
+        count = writer.integer(extents[0])
+        if isinstance(extents[0], Length):
+            stop = writer.minimum(stop, count)
+            if bounds(extents)[1] >= schedule.step:
+                start = self._full_parts(tiles, start, stop, schedule.step)
+            vectors = range(0, schedule.rest, schedule.lanes)
+            with self._loop(start, stop, schedule.rest) as index:
+                self._part(tiles, index, [self._masked(index, stop, n) for n in vectors])
+            return
         full = self._whole(count, schedule.step)
-        end = writer.minimum(stop, full)
-        if bounds([length])[1] >= schedule.step:
-            with self._loop(start, end, schedule.step) as index:
-                self._part(tiles, index, main)
-        if isinstance(length, Length):
-            with self._loop(end, writer.minimum(stop, count), schedule.lanes) as index:
-                self._part(tiles, index, [self._masked(index, count)])
-        elif rest := chunks_of(writer, length % schedule.step, schedule.lanes):
+        if extents[0] >= schedule.step:
+            self._full_parts(tiles, start, writer.minimum(stop, full), schedule.step)
+        if rest := chunks_of(writer, known(extents)[0] % schedule.step, schedule.lanes):
             with writer.when(writer.less(full, stop)), self._scope():
                 self._part(tiles, full, rest)
+
+    def _full_parts(self, tiles: list[Point], start: Value, stop: Value, step: int) -> Value:
+        """Parts of one length; the index behind them."""
+        writer = self._writer
+        length = writer.add(stop, writer.multiply(start, writer.integer(-1)))
+        end = writer.add(start, self._whole(length, step))
+        chunks = chunks_of(writer, step, self._schedule.lanes)
+        with self._loop(start, end, step) as index:
+            self._part(tiles, index, chunks)
+        return end
 
     def _whole(self, length: Value, step: int) -> Value:
         """The part of a length that consists of whole steps."""

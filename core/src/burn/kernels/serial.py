@@ -29,6 +29,9 @@ _TILE: Final = 4
 _MIN_OUTER: Final = 8
 """Rows from which they are divided among threads, and not the axis of the vectors."""
 
+_CHEAP: Final = 8.0
+"""Cost of a column up to which more rows are reduced at a time."""
+
 _BLOCK: Final = 2048
 """Elements of an item of a kernel without reductions where the axis of the vectors is divided."""
 
@@ -102,16 +105,35 @@ class Serial:
         self.by_row = NO_AXIS < self.vector < kernel.rows
         self.others = [axis for axis in range(kernel.rows) if axis != self.vector]
         self.tile_axis, self.tile = self._tiled()
-        unrolled = 1
-        if self.reduces:
-            unrolled = UNROLLED // 2 if self.tile > 1 and lanes < 16 else UNROLLED
-        self.step = lanes * unrolled
+        self.step = lanes * self._unrolled()
+        self.rest = self._rest()
         self.block = self._block()
         numbers = Arithmetic()
         self.items = Formula(numbers.multiply(self.outer(numbers), self.parts(numbers)))
         filled = 1.0 if self.vector == NO_AXIS else self._filled(self.vector) * lanes
         cost = 0.2 * sum([cost_of(node, 1.0, 1.0 / filled) for node in kernel.body])
         self.work = Formula(f"{cost:.6g} * {product(numbers, kernel.space)}")
+
+    def _unrolled(self) -> int:
+        """Vectors of rows that are computed at a time.
+
+        Those of cheap reductions are as many as registers hold: what is read of a column then is
+        long enough for the processor to fetch ahead.
+        """
+        if not self.reduces:
+            return 1
+        if self.tile > 1:
+            return UNROLLED if self.lanes >= 16 else UNROLLED // 2
+        cost = sum([cost_of(node, 1.0, 1.0) for node in self.kernel.body])
+        return self.lanes if len(self.reduces) == 1 and cost < _CHEAP else UNROLLED
+
+    def _rest(self) -> int:
+        """Rows that are computed at a time where less than a step is left, some of them masked."""
+        dtypes = [*self.kernel.inputs, *[dtype for dtype, _ in self.kernel.outputs]]
+        has_masks = self.lanes >= 16 or all(dtype.itemsize >= 4 for dtype in dtypes)
+        most = bounds([self.kernel.space[self.vector]] if self.by_row else [])[1]
+        is_long = has_masks and most > self.lanes
+        return max(self.lanes, self.step // 2 if is_long else 0)
 
     def _block(self) -> int | None:
         """Rows along the axis of the vectors that an item computes; None for all of them."""
