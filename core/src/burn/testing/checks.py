@@ -169,7 +169,7 @@ def check_error_in_dispatch(subject: Subject, samples: OpSamples, refused: Error
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what only a warning tells is accepted without them
             outputs = call.outputs(_dispatched(_handle(subject), call, operands))
-        if subject.table.origin(call.op) == "derived":
+        if subject.table.origin(call.op) in {"derived", "generated"}:
             # An error of queued work names the op that was queued, which may be a part of this op.
             names += [f"{name}(" for name in REGISTRY]
         for output in outputs:
@@ -192,9 +192,7 @@ def check_error_in_table(subject: Subject, samples: OpSamples, refused: ErrorSam
     if refused.lenient or refused.expected is DTypeError or Tag.CREATION in samples.op.tags:
         return
     call = refused_call_on(subject, samples, refused)
-    if call is None or not any(
-        isinstance(operand, (np.ndarray, list)) for operand in call.operands
-    ):
+    if call is None or not any(isinstance(x, (np.ndarray, list)) for x in call.operands):
         return
     operands = call.upload(subject)
     try:
@@ -342,11 +340,8 @@ def run_in_dispatch(
     """Make a call as the public functions do; shape, dtype and values of each output."""
     tensors = call.outputs(_dispatched(_handle(subject), call, operands))
     return [
-        (
-            Meta(tuple(tensor.primitive.shape), tensor.tensor_type.dtype),
-            dispatch.to_data(tensor).array,
-        )
-        for tensor in tensors
+        (Meta(tuple(x.primitive.shape), x.tensor_type.dtype), dispatch.to_data(x).array)
+        for x in tensors
     ]
 
 
