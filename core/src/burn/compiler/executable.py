@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from burn.compiler.explain import drawn
 from burn.compiler.passes import simplified
 from burn.compiler.plan import Plan
 from burn.errors import BurnError
-from burn.ir import GraphIr, OperationIr
+from burn.ir import GraphIr, OperationIr, ScalarIr
 from burn.ir.check import with_last_uses
 from burn.ir.execution import Execution
 from burn.locks import new_rlock
-from burn.ops import OpTable, observing
+from burn.ops import REGISTRY, OpTable, observing
 
 if TYPE_CHECKING:
     from burn.aliases import Primitive
@@ -32,6 +32,8 @@ class Executable:
         What runs it: a list of calls and launches, or what `Backend.compile` gave.
     table : OpTable
         The ops of the device.
+    checks : sequence of callable
+        What the inputs of a run are given first: see `_checks`.
 
     Attributes
     ----------
@@ -39,10 +41,17 @@ class Executable:
         The program, after the passes for every device.
     """
 
-    def __init__(self, graph: GraphIr, runner: Any, table: OpTable) -> None:
+    def __init__(
+        self,
+        graph: GraphIr,
+        runner: Any,
+        table: OpTable,
+        checks: Sequence[Callable[[Sequence[Any]], None]] = (),
+    ) -> None:
         self.graph = graph
         self._runner = runner
         self._table = table
+        self._checks = checks
         self._lock = new_rlock()
         self._run = runner.run if isinstance(runner, Execution) else self._call
 
@@ -69,6 +78,8 @@ class Executable:
         BurnError
             If an operation fails; its `operation` names the op and the line of the user's program.
         """
+        for check in self._checks:
+            check(inputs)
         with self._lock:
             if observing.is_observing() and type(self._runner) is not Execution:
                 return self._observed(inputs, draw)
@@ -167,8 +178,51 @@ def compiled(graph: GraphIr, table: OpTable) -> Executable:
     %1: float32[2] = exp(%0)
     output %1
     """
+    checks = _checks(graph)
     graph = simplified(graph, table)
-    return Executable(graph, _runner(graph, table), table)
+    return Executable(graph, _runner(graph, table), table, checks)
+
+
+def _checks(graph: GraphIr) -> list[Callable[[Sequence[Any]], None]]:
+    """Functions of the inputs of a run that raise if an op does not allow a number among them.
+
+    They do so before anything runs: generated code checks no numbers, and after an error all is as
+    it was before.
+    """
+    indices = {
+        scalar.id: index
+        for index, scalar in enumerate(graph.inputs)
+        if isinstance(scalar, ScalarIr)
+    }
+    found = []
+    for operation in graph.operations:
+        if isinstance(operation, OperationIr) and REGISTRY[operation.name].requires is not None:
+            numbers = {
+                name: (indices[value.id], value.plus)
+                for name, value in operation.attributes.items()
+                if isinstance(value, ScalarIr) and value.id in indices
+            }
+            if numbers:
+                found.append(_check(operation, numbers))
+    return found
+
+
+def _check(
+    operation: OperationIr, numbers: Mapping[str, tuple[int, int]]
+) -> Callable[[Sequence[Any]], None]:
+    """A function that checks the attributes of an operation, some of which are inputs of a run."""
+    requires: Any = REGISTRY[operation.name].requires
+    attributes = dict(operation.attributes)
+
+    def check(inputs: Sequence[Any]) -> None:
+        given = {name: inputs[index] + plus for name, (index, plus) in numbers.items()}
+        try:
+            requires(**(attributes | given))
+        except BurnError as error:
+            error.operation = operation._replace(attributes=attributes | given).describe()
+            raise
+
+    return check
 
 
 def _runner(graph: GraphIr, table: OpTable) -> Any:

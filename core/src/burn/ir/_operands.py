@@ -71,7 +71,10 @@ def promoted_dtype(definition: Op, operands: Iterable[Any]) -> DType | None:
 
 
 def may_raise(operation: OperationIr) -> bool:
-    """Whether values can make an operation raise an error: its op, or one of a program it runs."""
+    """Whether values can make an operation raise an error: its op, or one of a program it runs.
+
+    Numbers that each run gets anew are checked before it: see `burn.compiler.executable`.
+    """
     return REGISTRY[operation.name].may_raise or any(
         isinstance(operation, OperationIr) and may_raise(operation)
         for value in operation.attributes.values()

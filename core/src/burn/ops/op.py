@@ -3,8 +3,10 @@
 A definition is a function. Its name, docstring and signature are the op's; its body is the shape
 and dtype rule (`Op.infer`), from the metadata of the operands to that of the outputs. Decorators
 add the other parts: ``@name.decomposition`` (the op computed by other ops) or ``@name.on_host``
-(by NumPy), ``@name.requirement`` (allowed values of attributes), ``@name.gradient`` (the gradient
-rule), ``@name.batching`` (all examples of a batch at once), ``@name.cost`` (its floating-point
+(by NumPy), ``@name.requirement`` (allowed values of attributes), ``@name.number_requirement``
+(allowed numbers among the operands), ``@name.gradient`` (the gradient rule), ``@name.batching``
+(all examples of a batch at once), ``@name.sharding`` (what becomes of an axis that is divided),
+``@name.cost`` (its floating-point
 operations), ``@name.inverse_write`` (for a view: the operand after a write to the output),
 ``@name.block_map`` (for a view or selection: what becomes of the blocks of a quantized operand),
 ``@name.on_quantized`` (for a contraction: what runs on quantized operands), and
@@ -156,10 +158,25 @@ class Op:
         ``batch(ops, batch, *operands, **attributes)``: the outputs with a batch axis first, from
         operands some of which have it; see `burn.ops.batching`. None if the rule follows from the
         tags, or the decomposition is batched.
+    requires_numbers : callable or None
+        ``requires_numbers(*operands)`` raises if a Python number among the operands is not allowed
+        beside tensors of `number_kinds`. A table calls it before the op of every backend.
+    number_kinds : Kind
+        The kinds of dtypes of those tensors.
     expression : str, dict of Kind to str, or None
         The text of the scalar formula in kernels (`burn.kernels.expressions`): one for all kinds of
         dtypes, or for each kind. None if it is the scalar function of its name, or follows from
         the decomposition.
+    fuses : str or None
+        What the op is to fusion: a value of `burn.compiler.fusion_rules.Work`. None if that follows
+        from the tags.
+    combines : str or None
+        Of a reduction: how its results for parts of the elements make that for all of them:
+        ``"sum"``, ``"product"``, ``"max"``, ``"min"``, or ``"mean"`` of parts of one size. None
+        if they do not tell.
+    shards : callable or None
+        What becomes of an axis that is divided; see `burn.ops.sharding`. None if it follows from
+        the tags and the roles of attributes.
     flops : callable or None
         ``flops(output, *operands, **attributes)``: number of floating-point operations, from
         metadata; `output` is what `infer` returns, and an operation on complex numbers counts once.
@@ -190,7 +207,10 @@ class Op:
         rule: Callable[..., Any],
         tags: Tag = Tag.NONE,
         outputs: Sequence[str] = ("output",),
+        *,
         expression: str | Mapping[Kind, str] | None = None,
+        fuses: str | None = None,
+        combines: str | None = None,
     ) -> None:
         self.name = rule.__name__
         self.__name__ = self.name
@@ -200,11 +220,16 @@ class Op:
         self.tags = tags
         self.outputs = tuple(outputs)
         self.expression = expression
+        self.fuses = fuses
+        self.combines = combines
         self.default: Callable[..., Any] | None = None
         self.host: Callable[..., Any] | None = None
         self.vjp: Callable[..., Any] | None = None
         self.saves: Saves = ()
         self.requires: Callable[..., None] | None = None
+        self.requires_numbers: Callable[..., None] | None = None
+        self.number_kinds: Kind = Kind.ANY
+        self.shards: Callable[..., Any] | None = None
         self.batch: Callable[..., Any] | None = None
         self.flops: Callable[..., Any] | None = None
         self.write: Callable[..., Any] | None = None
@@ -231,7 +256,7 @@ class Op:
 
     @property
     def may_raise(self) -> bool:
-        """Whether values of operands can make it raise an error, those that are indices included.
+        """Whether values of tensors can make it raise an error, those that are indices included.
 
         What a program is to overwrite stays until such an op has run, and one whose outputs nothing
         uses runs all the same. An op that runs programs may raise if one of their operations may.
@@ -279,6 +304,18 @@ class Op:
         self.requires = rename_function(requires, f"{self.name}.requirement")
         return self.requires
 
+    def number_requirement(
+        self, kinds: Kind
+    ) -> Callable[[Callable[..., None]], Callable[..., None]]:
+        """Decorator: raises if a number among the operands, beside such tensors, is not allowed."""
+
+        def attach(requires: Callable[..., None]) -> Callable[..., None]:
+            self.number_kinds = kinds
+            self.requires_numbers = rename_function(requires, f"{self.name}.number_requirement")
+            return self.requires_numbers
+
+        return attach
+
     def gradient(self, *, saves: Saves = ()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Decorator: the gradient rule, and what it needs to have saved."""
         if self._has_lists:
@@ -300,6 +337,11 @@ class Op:
         """Decorator: how to run the op on all examples of a batch at once."""
         self.batch = rename_function(rule, f"{self.name}.batching")
         return self.batch
+
+    def sharding(self, rule: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorator: what becomes of an axis that is divided."""
+        self.shards = rename_function(rule, f"{self.name}.sharding")
+        return self.shards
 
     def cost(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Decorator: number of floating-point operations that tags and decomposition misstate."""
@@ -350,11 +392,20 @@ class Op:
             self._check_attributes(attributes)
             if self.requires is not None:
                 self.requires(**attributes)
+            self.check_numbers(operands)
             return self.rule(*operands, **attributes)
         except BurnError as error:
             if not error.operation:
                 error.operation = self.describe(operands, attributes)
             raise
+
+    def check_numbers(self, operands: Sequence[Any]) -> None:
+        """Raise if a Python number among the operands is not allowed beside the tensors."""
+        if self.requires_numbers is None:
+            return
+        kinds = [operand.dtype.kind for operand in operands if hasattr(operand, "dtype")]
+        if kinds and kinds[0] in self.number_kinds:
+            self.requires_numbers(*operands)
 
     def describe(self, operands: Sequence[Any], attributes: Mapping[str, Any] = {}) -> str:
         """Write a call as in a message: ``sum(float32[2, 3], axis=4)``."""
@@ -483,10 +534,14 @@ def op(
     outputs: Sequence[str] = ("output",),
     *,
     expression: str | Mapping[Kind, str] | None = None,
+    fuses: str | None = None,
+    combines: str | None = None,
 ) -> Callable[[Callable[..., Any]], Op]:
     """Decorator: make a definition an op and put it into the table."""
 
     def define(rule: Callable[..., Any]) -> Op:
-        return register(Op(rule, tags, outputs, expression))
+        return register(
+            Op(rule, tags, outputs, expression=expression, fuses=fuses, combines=combines)
+        )
 
     return define

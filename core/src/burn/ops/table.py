@@ -148,7 +148,37 @@ class OpTable:
         named = getattr(self.backend, "named", None)
         if named is not None and Tag.CHECKS_INDICES in definition.tags:
             function = wrapping(function, functools.partial(named, definition.name))
+        if definition.requires_numbers is not None:
+            function = self._with_checked_numbers(definition, function)
         return with_requirement(definition, function)
+
+    def _with_checked_numbers(
+        self, definition: Op, function: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """A callable of an op that first checks the numbers among the operands."""
+        requires: Any = definition.requires_numbers
+        kinds = definition.number_kinds
+
+        def checked(function: Callable[..., Any]) -> Callable[..., Any]:
+            def call(*operands: Any) -> Any:
+                requires(*operands)
+                return function(*operands)
+
+            return call
+
+        def call(*operands: Any) -> Any:
+            dtypes = [operand.dtype for operand in operands if hasattr(operand, "dtype")]
+            if dtypes and self.dtype_of(dtypes[0]).kind in kinds:
+                requires(*operands)
+            return function(*operands)
+
+        def specialize(dtype: DType) -> Callable[..., Any]:
+            found = specialized(function, dtype)
+            return checked(found) if dtype.kind in kinds else found
+
+        result: Any = call
+        result.specialize = specialize
+        return call
 
     def _implementation(self, definition: Op) -> Callable[..., Any]:
         method = self._own_method(definition)

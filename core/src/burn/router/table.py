@@ -124,7 +124,7 @@ class Inference:
     """The outputs of the calls of one op, kept for each signature.
 
     The values of numbers among the operands, and of attributes with a runtime role, are no part of
-    a signature: no rule of an op depends on them.
+    a signature: no rule of an op depends on them. They are checked at each call.
 
     Parameters
     ----------
@@ -169,6 +169,7 @@ class Inference:
         )
         if self._runtime:
             self._check_runtime(attributes)
+        self._definition.check_numbers(operands)
         try:
             found = self._known.get(key)
         except TypeError:  # a value that is no attribute

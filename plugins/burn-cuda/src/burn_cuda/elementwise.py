@@ -221,26 +221,6 @@ class ElementwiseOps(CudaOps):
             return x
         return self.launcher.elementwise(_cast_program(source, dtype), (x,))[0]
 
-    def pow(self, x1: Any, x2: Any) -> Array:
-        """Raises for a negative power of an integer."""
-        function = self._functions["pow"]
-        if x2.__class__ is int and x2 < 0 and self.launcher.dtypes[x1.dtype].is_integer:
-            raise ValueError(f"an integer to the power {x2}")
-        return function.general(x1, x2)
-
-    def bitwise_left_shift(self, x1: Any, x2: Any) -> Array:
-        """Raises for a negative number."""
-        return self._shift("bitwise_left_shift", x1, x2)
-
-    def bitwise_right_shift(self, x1: Any, x2: Any) -> Array:
-        """Raises for a negative number."""
-        return self._shift("bitwise_right_shift", x1, x2)
-
-    def _shift(self, name: str, x1: Any, x2: Any) -> Array:
-        if x2.__class__ is int and x2 < 0:
-            raise ValueError(f"a shift by {x2} bits")
-        return self._functions[name].general(x1, x2)
-
     def where(self, condition: Array, x1: Any, x2: Any) -> Array:
         """One kernel, which loads both values."""
         launcher = self.launcher

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from burn.plugin_api import REGISTRY, DType, bool_
 from burn_opencl.buffers import Buffer
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from burn.plugin_api import Scalar
 
 __all__ = ["ElementwiseOps"]
-
-_REFUSE_NEGATIVE_INTEGERS: Final = frozenset({"pow", "bitwise_left_shift", "bitwise_right_shift"})
-"""Ops that refuse a negative Python number on the right of an integer tensor."""
 
 
 def _expression_method(name: str) -> Callable[..., Buffer]:
@@ -58,18 +54,7 @@ def _expression_method(name: str) -> Callable[..., Buffer]:
     method.__name__ = name
     method.__qualname__ = f"ElementwiseOps.{name}"
     method.__doc__ = f"{(op.__doc__ or '').partition('.')[0]}, in one kernel."
-    return _refusing_negative_integers(method) if name in _REFUSE_NEGATIVE_INTEGERS else method
-
-
-def _refusing_negative_integers(method: Callable[..., Buffer]) -> Callable[..., Buffer]:
-    """Refuse a negative Python number on the right of an integer tensor."""
-
-    def checked(self: ElementwiseOps, x1: Buffer | Scalar, x2: Buffer | Scalar) -> Buffer:
-        if isinstance(x2, int) and x2 < 0 and isinstance(x1, Buffer) and x1.dtype.is_integer:
-            raise ValueError(f"{method.__name__} by {x2}")
-        return method(self, x1, x2)
-
-    return functools.wraps(method)(checked)
+    return method
 
 
 def _common_dtype(operands: tuple[Any, ...]) -> DType:

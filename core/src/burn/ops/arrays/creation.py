@@ -15,13 +15,13 @@ from burn.ops.table import OpTable
 _CREATION = Tag.CREATION | Tag.NO_GRADIENT
 
 
-@op(_CREATION)
+@op(_CREATION, fuses="number")
 def full(*, shape: TargetShape, fill_value: FillValue, dtype: TargetDType) -> Meta:
     """Every element `fill_value`, which `dtype` represents."""
     return Meta(check_shape(shape), dtype)
 
 
-@op(_CREATION)
+@op(_CREATION, fuses="range")
 def arange(*, start: Number, step: Number, length: Integer, dtype: TargetDType) -> Meta:
     """The numbers ``start + i * step`` for i from 0 to ``length - 1``, computed in `dtype`."""
     if dtype.kind not in Kind.NUMERIC:

@@ -28,7 +28,7 @@ from burn.ops.signature import (
 from burn.ops.table import OpTable
 
 
-@op(Tag.CHECKS_INDICES | Tag.SELECTION)
+@op(Tag.CHECKS_INDICES | Tag.SELECTION, fuses="gather")
 def gather(x: AnyOperand, indices: IndexOperand, *, axis: Axis) -> Meta:
     """One element of `x` for each index, which replaces the position along ``axis``.
 
@@ -47,7 +47,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 gather.batching(leading_axes)
 
 
-@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES, fuses="add")
 def scatter_add(
     x: NumericOperand, indices: IndexOperand, value: NumericOperand, *, axis: Axis
 ) -> Meta:

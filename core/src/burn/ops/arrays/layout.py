@@ -42,7 +42,7 @@ from burn.ops.table import OpTable
 from burn.tensor_data import TensorData
 
 
-@op()
+@op(fuses="elementwise")
 def cast(x: AnyOperand, *, dtype: TargetDType) -> Meta:
     """The elements as another dtype.
 
@@ -170,7 +170,7 @@ def sum_to_shape(ops: OpTable, g: Primitive, shape: Sequence[int]) -> Primitive:
     return total if len(total.shape) == len(shape) else ops.reshape(total, shape=tuple(shape))
 
 
-@op(Tag.SELECTION)
+@op(Tag.SELECTION, fuses="parts")
 def concat(tensors: TensorList, *, axis: Axis) -> Meta:
     """Join tensors along an axis that they have; their other lengths are equal."""
     if not tensors:
@@ -291,7 +291,7 @@ def _check_padding(shape: Shape, padding: Sequence[tuple[int, int]], mode: str) 
             raise ShapeError(f"axis {axis} has no elements to pad it with (mode {mode!r})")
 
 
-@op(Tag.VIEW)
+@op(Tag.VIEW, fuses="view")
 def unfold(x: AnyOperand, *, axis: Axis, size: Integer, step: Integer = 1) -> Meta:
     """Windows of `size` elements along `axis`, `step` apart, each along a new last axis."""
     count = _windows(x.shape, axis, size, step)

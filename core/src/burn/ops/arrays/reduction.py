@@ -45,7 +45,7 @@ def _check_not_empty(x: Meta, axis: Sequence[int], name: str) -> None:
         raise ShapeError(f"{name} of no elements is not defined (axis {tuple(axis)} of {x})")
 
 
-@op(_REDUCTION)
+@op(_REDUCTION, combines="sum")
 def sum(x: NumberOperand, *, axis: Axes, keepdims: Flag = False, dtype: TargetDType) -> Meta:
     """Sum over `axis`, computed in and returned as `dtype`; float16 and bfloat16 add up in float32.
 
@@ -66,7 +66,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.expand(g, shape=shape),)
 
 
-@op(_REDUCTION)
+@op(_REDUCTION, combines="mean")
 def mean(x: InexactOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
     """Arithmetic mean over `axis`; of no elements it is NaN."""
     return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), x.dtype)
@@ -92,7 +92,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.expand(g, shape=shape),)
 
 
-@op(_REDUCTION)
+@op(_REDUCTION, combines="product")
 def prod(x: NumberOperand, *, axis: Axes, keepdims: Flag = False, dtype: TargetDType) -> Meta:
     """Product over `axis`, computed in and returned as `dtype`. Over no elements it is 1."""
     check_conversion(x.dtype, dtype)
@@ -131,7 +131,7 @@ def _product_of_earlier(ops: OpTable, x: Primitive, axis: int) -> Primitive:
     return ops.cumprod(ops.concat([ones, shorter], axis=axis), axis=axis)
 
 
-@op(_REDUCTION | Tag.SELECTION)
+@op(_REDUCTION | Tag.SELECTION, combines="max")
 def max(x: RealOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
     """Largest element over `axis`. NaN propagates; equal elements share the gradient."""
     shape = reduce_shape(x.shape, axis, keepdims=keepdims)
@@ -139,7 +139,7 @@ def max(x: RealOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
     return Meta(shape, x.dtype)
 
 
-@op(_REDUCTION | Tag.SELECTION)
+@op(_REDUCTION | Tag.SELECTION, combines="min")
 def min(x: RealOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
     """Smallest element over `axis`. NaN propagates; equal elements share the gradient."""
     shape = reduce_shape(x.shape, axis, keepdims=keepdims)
@@ -173,7 +173,7 @@ max.gradient(saves=("x", "output"))(_extremum_gradient)
 min.gradient(saves=("x", "output"))(_extremum_gradient)
 
 
-@op(_REDUCTION | Tag.NO_GRADIENT)
+@op(_REDUCTION | Tag.NO_GRADIENT, combines="max")
 def any(x: AnyOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
     """Whether any element over `axis` is true (not 0), as bool. Over no elements: false."""
     return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), bool_)
@@ -188,7 +188,7 @@ def _(ops: OpTable, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = Fal
     return ops.max(truth, axis=axis, keepdims=keepdims)
 
 
-@op(_REDUCTION | Tag.NO_GRADIENT)
+@op(_REDUCTION | Tag.NO_GRADIENT, combines="min")
 def all(x: AnyOperand, *, axis: Axes, keepdims: Flag = False) -> Meta:
     """Whether all elements over `axis` are true (not 0), as bool. Over no elements: true."""
     return Meta(reduce_shape(x.shape, axis, keepdims=keepdims), bool_)

@@ -41,7 +41,7 @@ def _(ops: OpTable, x: Primitive, value: Primitive, *, slices: Slices) -> Primit
     return ops.slice_assign(x, value, slices=slices)
 
 
-@op(Tag.SELECTION)
+@op(Tag.SELECTION, fuses="parts")
 def slice_assign(x: AnyOperand, value: AnyOrScalar, *, slices: AxisSlices) -> Meta:
     """`x` with other elements in a strided slice, to which `value` broadcasts."""
     target = _check_slices(x, slices)

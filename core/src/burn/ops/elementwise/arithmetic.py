@@ -149,13 +149,16 @@ def pow(x1: NumberOrScalar, x2: NumberOrScalar) -> Meta:
     Integers are exact and wrap around. A negative integer exponent held by a tensor gives the
     truncated reciprocal: 0, 1 or -1 (0 for the base 0).
     """
-    output = elementwise(x1, x2)
-    if output.dtype.is_integer and isinstance(x2, int) and x2 < 0:
+    return elementwise(x1, x2)
+
+
+@pow.number_requirement(Kind.INTEGER)
+def _(x1: Primitive, x2: Primitive) -> None:
+    if is_scalar(x2) and x2 < 0:
         raise ArgumentError(
             f"an integer to the power {x2} is no integer",
             hint="Convert the tensor to a float dtype first",
         )
-    return output
 
 
 @pow.gradient(saves={"x1": ("x1", "x2"), "x2": ("x1", "output")})

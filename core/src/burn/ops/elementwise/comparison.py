@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from burn.dtype import bool_
+from burn.dtype import Kind, bool_
 from burn.errors import ArgumentError
-from burn.ops._precision import for_reals
+from burn.ops._precision import for_reals, is_scalar
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import elementwise
 from burn.ops.signature import (
@@ -21,7 +21,6 @@ from burn.ops.signature import (
     Meta,
     Primitive,
     RealOrScalar,
-    Scalar,
 )
 from burn.ops.table import OpTable
 
@@ -170,17 +169,17 @@ def bitwise_not(x: IntegralOperand) -> Meta:
 @op(_MASK)
 def bitwise_left_shift(x1: IntegerOrScalar, x2: IntegerOrScalar) -> Meta:
     """Elementwise ``x1 << x2``; a shift by the width of the dtype or more gives 0."""
-    return _shift(x1, x2)
+    return elementwise(x1, x2)
 
 
 @op(_MASK)
 def bitwise_right_shift(x1: IntegerOrScalar, x2: IntegerOrScalar) -> Meta:
     """Elementwise ``x1 >> x2``, keeping the sign, of which a shift by the width leaves copies."""
-    return _shift(x1, x2)
+    return elementwise(x1, x2)
 
 
-def _shift(x1: Meta | Scalar, x2: Meta | Scalar) -> Meta:
-    output = elementwise(x1, x2)
-    if isinstance(x2, int) and x2 < 0:
+@bitwise_left_shift.number_requirement(Kind.INTEGER)
+@bitwise_right_shift.number_requirement(Kind.INTEGER)
+def _(x1: Primitive, x2: Primitive) -> None:
+    if is_scalar(x2) and x2 < 0:
         raise ArgumentError(f"cannot shift by {x2} bits", hint="Shift the other way instead")
-    return output

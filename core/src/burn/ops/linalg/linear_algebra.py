@@ -25,7 +25,7 @@ from burn.ops.signature import (
 from burn.ops.table import OpTable
 
 
-@op(Tag.CONTRACTION | Tag.COMPUTE_BOUND)
+@op(Tag.CONTRACTION | Tag.COMPUTE_BOUND, fuses="product")
 def matmul(x1: NumberOperand, x2: NumberOperand) -> Meta:
     """Matrix product over the last two axes; those before broadcast. Both have two axes or more.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypedDict, Unpack
 
@@ -123,10 +124,13 @@ def check_numbers(**numbers: Any) -> None:
         If one is not.
     """
     for name, value in numbers.items():
-        if name != "step":
+        if name == "step":
+            if as_integer(value, name) < 1:
+                raise ArgumentError(f"step is {value}", hint="Count steps from 1")
+            continue
+        least, below = _BOUNDS[name]
+        if value.__class__ is not float or not least <= value < below:  # else there is no need
             real_number(value, name, **_RANGES[name])
-        elif as_integer(value, name) < 1:
-            raise ArgumentError(f"step is {value}", hint="Count steps from 1")
 
 
 _FINITE: Final[Mapping[str, Any]] = {"above": -math.inf, "below": math.inf}
@@ -145,6 +149,12 @@ _RANGES: Final[Mapping[str, Mapping[str, Any]]] = {
     "beta2": _FRACTION,
     "beta3": _FRACTION,
 }
+
+_BOUNDS: Final = {
+    name: (limits.get("least", -sys.float_info.max), limits["below"])
+    for name, limits in _RANGES.items()
+}
+"""The same for a quick test of floats."""
 
 
 def for_each_parameter(
