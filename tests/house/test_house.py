@@ -116,6 +116,15 @@ def test_no_module_imports_from_a_floor_above():
         assert not {room for room in rooms if floor[room] > floor[here]}, here
 
 
+def test_the_lowest_floor_names_no_module():
+    for room in [room for room, floor in floors().items() if floor == 0]:
+        tree = ast.parse((CORE / f"{room}.py").read_text(encoding="utf-8"))
+        docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                assert id(node) in docstrings or not re.search(r"\bburn\.\w", node.value), room
+
+
 def test_nothing_goes_in_circles():
     graphlib.TopologicalSorter(rooms_below()).prepare()
 

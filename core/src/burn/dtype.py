@@ -10,7 +10,7 @@ import enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from burn.errors import DTypeError
-from burn.public_calls import shown_value
+from burn.public_calls import shown_as_text, shown_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,6 +122,7 @@ Kind.ANY = Kind("biufc")
 Kind.QUANTIZED = Kind("q")
 
 
+@shown_as_text
 class DTypeUsage(enum.Flag):
     """What a device can do with a dtype."""
 
@@ -138,6 +139,7 @@ class DTypeUsage(enum.Flag):
     GENERAL = STORAGE | ARITHMETIC
 
 
+@shown_as_text
 class DType:
     """An element type. There is one object per type, so ``is`` compares.
 

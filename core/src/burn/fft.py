@@ -8,8 +8,11 @@ from burn.functions.fourier import (
 from burn.functions.fourier.fft import *
 from burn.functions.fourier.fft_frequencies import *
 from burn.functions.fourier.planar_fft import *
+from burn.public_calls import exports
 
 __all__ = _fft.__all__ + _fft_frequencies.__all__ + _planar.__all__
+
+exports(globals())
 
 
 def __dir__() -> list[str]:

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 from einops._backends import AbstractBackend
 
 from burn import namespace as burn
+from burn.public_calls import has_callers
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["EinopsBackend"]
+
+has_callers(__name__)
 
 
 def __dir__() -> list[str]:

@@ -22,6 +22,7 @@ from burn.functions.linalg.matrix_decomposition import *
 from burn.functions.linalg.norms import *
 from burn.functions.linalg.products import *
 from burn.functions.linalg.triangular_equations import *
+from burn.public_calls import exports
 
 __all__ = (
     _diagonals.__all__
@@ -33,6 +34,8 @@ __all__ = (
     + _products.__all__
     + _triangular_equations.__all__
 )
+
+exports(globals())
 
 
 def __dir__() -> list[str]:

@@ -128,10 +128,13 @@ from burn.plugins import (
     registered as registered,
 )
 from burn.profiling import profile as profile
+from burn.public_calls import exports as _exports
 from burn.tensor.tensor import Tensor as Tensor
 from burn.tensor.transaction import Transaction as Transaction
 from burn.tensor_data import TensorData as TensorData
 from burn.transforms import *
+
+_exports(globals())
 
 e = _math.e
 inf = _math.inf

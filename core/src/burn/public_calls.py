@@ -8,66 +8,26 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterable, Iterator
-from types import CodeType, FrameType
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from types import CodeType, FrameType, MappingProxyType
+from typing import Any, Final, Literal, NamedTuple, TypeVar
 
-__all__ = ["did_you_mean", "public_name", "public_operation", "rename_op", "shown_value"]
+__all__ = [
+    "did_you_mean",
+    "exports",
+    "has_callers",
+    "has_functions",
+    "has_methods",
+    "passes_on",
+    "public_name",
+    "public_operation",
+    "rename_op",
+    "shown_as_text",
+    "shown_value",
+]
 
-_FUNCTIONS: Final = "burn.functions."
-_TENSOR: Final = "burn.tensor."
-
-_USERS: Final = (
-    "burn.cli",
-    "burn.data",
-    "burn.interop",
-    "burn.nn",
-    "burn.optim",
-    "burn.store",
-    "burn.testing",
-    "burn.train",
-    "burn.transforms",
-)
-"""Packages that call public functions as users do."""
-
-_NAMESPACES: Final = (
-    "burn.namespace",
-    "burn.fft",
-    "burn.linalg",
-    "burn.nn.functional",
-    "burn.optim",
-    "burn.quantization",
-    "burn.random",
-    "burn.signal",
-)
-"""Modules whose names are public."""
-
-_TRANSPARENT: Final = ("apply_op",)
-"""Functions that call what the user names."""
-
-_FUNCTIONS_OF_LAYERS: Final = ("burn.nn.init", "burn.optim.clipping")
-"""Modules of public functions in those packages."""
-
-_METHODS: Final = {
-    "__array__": "numpy",
-    "__complex__": "complex",
-    "__contains__": "in",
-    "__float__": "float",
-    "__format__": "format",
-    "__index__": "int",
-    "__int__": "int",
-    "getitem": "indexing",
-    "setitem": "indexing",
-    "__bool__": "bool",
-}
-"""What messages call a special method; others keep their name."""
-
-_PREFIXES: Final = {
-    "burn.functions.random": "random.",
-    "burn.functions.sampling": "random.",
-    "burn.nn.init": "nn.init.",
-}
-"""What messages write before the functions of modules whose names mean something elsewhere."""
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_Class = TypeVar("_Class", bound=type)
 
 _MAX_LENGTH: Final = 60
 """Characters of an argument in a message."""
@@ -78,7 +38,65 @@ _MAX_BITS: Final = 192
 _MAX_SHOWN: Final = 8
 """Elements of a list in a message."""
 
+_ROOT: Final = __name__.partition(".")[0] + "."
+
+
+class _Package(NamedTuple):
+    """What a package or module says of its functions, for frames of these on the stack."""
+
+    has: Literal["callers", "functions", "methods"]
+    names: Collection[str] = ()
+    """The public functions, where these are not those that something exports."""
+    prefix: str = ""
+    shown: Mapping[str, str] = MappingProxyType({})
+
+
+_packages: Final[dict[str, _Package]] = {}
+_exporters: Final[list[Mapping[str, Any]]] = []
+_texts: Final[set[type]] = set()
 _renamed: Final[dict[str, str]] = {}
+
+
+def has_callers(package: str) -> None:
+    """Tell errors that the functions of a package call public functions as users do."""
+    _packages[package] = _Package("callers")
+
+
+def has_functions(package: str, prefix: str = "", names: Collection[str] = ()) -> None:
+    """Tell errors that a package has public functions.
+
+    Parameters
+    ----------
+    package : str
+        Its name, or that of a module.
+    prefix : str
+        What messages write before the names: ``random.`` where they mean something elsewhere.
+    names : collection of str
+        The public names; those that something exports if left out.
+    """
+    _packages[package] = _Package("functions", names, prefix)
+
+
+def has_methods(package: str, shown: Mapping[str, str]) -> None:
+    """Tell errors that the methods of a package are public, and how they show special ones."""
+    _packages[package] = _Package("methods", shown=shown)
+
+
+def exports(names: Mapping[str, Any]) -> None:
+    """Tell errors the public names of a module or class: its ``globals()``, or ``vars`` of it."""
+    _exporters.append(names)
+
+
+def passes_on(function: _Function) -> _Function:
+    """Decorator: the function calls what its user names, which errors name in its place."""
+    _public_codes[function.__code__] = False
+    return function
+
+
+def shown_as_text(cls: _Class) -> _Class:
+    """Decorator: messages show the text of objects of this class, which is short."""
+    _texts.add(cls)
+    return cls
 
 
 def rename_op(op: str, name: str) -> None:
@@ -127,12 +145,11 @@ def _public_frame(frame: FrameType | None) -> FrameType | None:
         is_public = _public_codes.get(frame.f_code)
         if is_public is None:
             module = frame.f_globals.get("__name__", "")
-            if not module.startswith("burn.") or (
-                module.startswith(_USERS) and module not in _FUNCTIONS_OF_LAYERS
-            ):
+            package = _package_of(module)
+            if not module.startswith(_ROOT) or (package and package.has == "callers"):
                 break
-            is_public = _is_public(frame.f_code, module)
-            if is_public or not module.startswith(_FUNCTIONS):  # else it may be exported later
+            is_public = package is not None and _is_public(frame, package)
+            if is_public or not package or package.has == "methods":  # else exported later, perhaps
                 _public_codes[frame.f_code] = is_public
         if is_public:
             found = frame
@@ -145,30 +162,33 @@ _public_codes: Final[dict[CodeType, bool]] = {}
 indices are checked that is asked."""
 
 
-def _is_public(code: CodeType, module: str) -> bool:
-    owner, _, name = code.co_qualname.rpartition(".")
-    if module in _FUNCTIONS_OF_LAYERS:
-        return not owner and name in sys.modules[module].__all__
-    if module.startswith(_FUNCTIONS):
-        return not owner and name not in _TRANSPARENT and _is_exported(name)
-    if not module.startswith(_TENSOR) or "<" in owner:
-        return False
-    return name in _METHODS or (owner != "" and not name.startswith("_"))
+def _package_of(module: str) -> _Package | None:
+    """What a module, or else the innermost package around it, says of its functions."""
+    while module and module not in _packages:
+        module = module.rpartition(".")[0]
+    return _packages.get(module)
 
 
-def _is_exported(name: str) -> bool:
-    if name in getattr(sys.modules.get("burn.tensor.tensor"), "Tensor", object).__dict__:
-        return True  # a function that is a method as well
-    return any(name in vars(sys.modules[item]) for item in _NAMESPACES if item in sys.modules)
+def _is_public(frame: FrameType, package: _Package) -> bool:
+    owner, _, name = frame.f_code.co_qualname.rpartition(".")
+    if package.has == "functions":
+        if package.names:
+            return not owner and name in package.names
+        return not owner and any(name in names for names in _exporters)
+    return "<" not in owner and (
+        name in package.shown or (owner != "" and not name.startswith("_"))
+    )
 
 
 def _short_name(frame: FrameType) -> str:
+    package = _package_of(frame.f_globals["__name__"])
     name = frame.f_code.co_name
-    return _METHODS.get(name, name)
+    return package.shown.get(name, name) if package else name
 
 
 def _name(frame: FrameType) -> str:
-    return _PREFIXES.get(frame.f_globals["__name__"], "") + _short_name(frame)
+    package = _package_of(frame.f_globals["__name__"])
+    return (package.prefix if package else "") + _short_name(frame)
 
 
 def _described(frame: FrameType) -> str:
@@ -226,7 +246,7 @@ def _shown(value: Any) -> str:
         return f"{value.tensor_type.dtype}[{', '.join(map(str, value.primitive.shape))}]"
     if isinstance(value, (list, tuple)):
         return _shown_sequence(value)
-    if type(value).__module__.startswith(_BURN):
+    if isinstance(value, tuple(_texts)):
         return str(value)
     if value.__class__ is int and value.bit_length() > _MAX_BITS:
         return f"an integer of {value.bit_length()} bits"
@@ -236,8 +256,6 @@ def _shown(value: Any) -> str:
 
 
 _PLAIN: Final = (bool, int, float, complex, str, slice, type(...))
-_BURN: Final = ("burn.dtype", "burn.devices", "burn.quant_scheme")
-"""Modules of classes whose text is short."""
 
 
 def _shown_sequence(values: list[Any] | tuple[Any, ...]) -> str:

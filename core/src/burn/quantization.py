@@ -22,6 +22,7 @@ from burn.functions.quantization import (
     quantize_dynamic,
 )
 from burn.functions.quantized_state import join_state, split_state
+from burn.public_calls import exports
 from burn.quant_scheme import (
     Propagation,
     QDType,
@@ -61,3 +62,5 @@ __all__ = [
     "quantize_dynamic",
     "split_state",
 ]
+
+exports(globals())

@@ -19,6 +19,7 @@ from burn.functions.fourier.windows import (
     kaiser_window,
     nuttall_window,
 )
+from burn.public_calls import exports
 
 __all__ = [
     "ComplexPair",
@@ -40,6 +41,8 @@ __all__ = [
     "rfft",
     "stft",
 ]
+
+exports(globals())
 
 
 def __dir__() -> list[str]:

@@ -4,5 +4,8 @@ Only here are click and rich imported, and array libraries only by the commands 
 """
 
 from burn.cli._group import main
+from burn.public_calls import has_callers
 
 __all__ = ["main"]
+
+has_callers(__name__)

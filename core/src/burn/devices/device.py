@@ -26,11 +26,13 @@ from burn.errors import (
 )
 from burn.generator import Key as GeneratorKey, seed as seed_generator
 from burn.plugins import BackendEntry, DeviceInfo, registry
+from burn.public_calls import shown_as_text
 from burn.quant_scheme import QuantConfig
 
 __all__ = ["Device"]
 
 
+@shown_as_text
 class Device(OpenedDevice):
     """One piece of hardware, or one with automatic differentiation on top.
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from burn.dtype import DType, complex64, float32, int64
 from burn.errors import DTypeError
+from burn.public_calls import shown_as_text
 from burn.quant_scheme import QuantConfig
 
 __all__ = ["DeviceSettings", "changed_settings"]
 
 
+@shown_as_text
 @dataclass(frozen=True)
 class DeviceSettings:
     """Dtypes of tensors on a device where the user names none, and a switch.

@@ -8,7 +8,7 @@ from burn.dispatch import call_of
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.common import dispatch
 from burn.ops import REGISTRY, Op
-from burn.public_calls import did_you_mean
+from burn.public_calls import did_you_mean, passes_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +27,7 @@ def __getattr__(name: str) -> Callable[..., Tensor]:
     return call
 
 
+@passes_on
 def apply_op(op: Op | str, /, *operands: Any, **attributes: Any) -> Any:
     """Run an op of the op table: one of your own, or one without a public function.
 

@@ -24,6 +24,7 @@ from burn.functions.quantization import numbers_of
 from burn.generator import after, release, reserve
 from burn.ops.arguments import as_integer
 from burn.ops.arrays.random import integer_words, normal_words, uniform_words
+from burn.public_calls import has_functions
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -39,6 +40,8 @@ __all__ = [
     "truncated_normal",
     "uniform",
 ]
+
+has_functions(__name__, prefix="random.")
 
 _LEAST_PROBABILITY = 1e-4
 """Of the range of truncated normal numbers: beneath it too few bits tell them apart."""

@@ -19,7 +19,7 @@ from burn.functions.random import draw_classes, integers, permutation, uniform
 from burn.functions.searching import count_nonzero, where
 from burn.functions.utility import all
 from burn.ops.arguments import as_integer
-from burn.public_calls import shown_value
+from burn.public_calls import has_functions, shown_value
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["choice"]
+
+has_functions(__name__, prefix="random.")
 
 
 def choice(

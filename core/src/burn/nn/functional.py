@@ -30,6 +30,9 @@ from burn.functions.nn.softmax import *
 from burn.functions.nn.transducer_loss import *
 from burn.functions.nn.transposed_convolution import *
 from burn.functions.nn.unfolding import *
+from burn.public_calls import exports as _exports
+
+_exports(globals())
 
 
 def __dir__() -> list[str]:

@@ -15,7 +15,7 @@ from burn.errors import ArgumentError, ShapeError
 from burn.functions import creation, random
 from burn.functions.normalize import as_shape, find_device
 from burn.ops.arguments import real_number
-from burn.public_calls import shown_value
+from burn.public_calls import has_functions, shown_value
 
 if TYPE_CHECKING:
     from burn.aliases import Shape
@@ -37,6 +37,8 @@ __all__ = [
     "xavier_uniform",
     "zeros",
 ]
+
+has_functions(__name__, prefix="nn.init.", names=__all__)
 
 Mode: TypeAlias = Literal["fan_in", "fan_out"]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from burn.functions.nn.optimizer import *
 from burn.functions.nn.optimizer import __all__ as _STEPS
 from burn.lazy_names import modules_of, resolver
+from burn.public_calls import exports, has_callers
 
 if TYPE_CHECKING:
     from burn.optim import schedules as schedules
@@ -50,6 +51,9 @@ _FAMILIES: Final = {
 _MODULE_OF: Final = modules_of(_FAMILIES)
 
 _SUBMODULES: Final = ("schedules",)
+
+has_callers(__name__)
+exports(globals())
 
 __all__ = [*_SUBMODULES, *_STEPS, *_MODULE_OF]  # noqa: PLE0604 — names from the table above
 

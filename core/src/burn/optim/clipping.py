@@ -10,12 +10,15 @@ from burn.functions.data_type import result_type
 from burn.functions.elementwise import clip, minimum
 from burn.functions.gradient import global_norm
 from burn.ops.arguments import real_number
+from burn.public_calls import has_functions
 from burn.tree import flatten, unflatten
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
 __all__ = ["clip_by_global_norm", "clip_by_value"]
+
+has_functions(__name__, names=__all__)
 
 _EPSILON = 1e-6
 """Added to a norm that divides, as in PyTorch."""

@@ -6,12 +6,14 @@ import enum
 from dataclasses import dataclass, field
 
 from burn.errors import ArgumentError
+from burn.public_calls import shown_as_text
 from burn.quant_scheme.parts import QuantStore
 from burn.quant_scheme.scheme import QuantScheme
 
 __all__ = ["Propagation", "QuantConfig"]
 
 
+@shown_as_text
 class Propagation(enum.Enum):
     """What arithmetic on quantized tensors gives."""
 
@@ -26,6 +28,7 @@ class Propagation(enum.Enum):
     """
 
 
+@shown_as_text
 @dataclass(frozen=True)
 class QuantConfig:
     """How a device quantizes.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from burn.dtype import DType, bfloat16, float16, float32, uint8
 from burn.errors import ArgumentError
+from burn.public_calls import shown_as_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,7 @@ _BITS: Final = {"q8": 8, "q4": 4, "q2": 2, "e4m3": 8, "e5m2": 8, "e2m1": 4}
 _GREATEST: Final = {"e4m3": 448.0, "e5m2": 57344.0, "e2m1": 6.0}
 
 
+@shown_as_text
 class QuantValue(enum.Enum):
     """The numbers that a code stands for, before its scale: ``F`` all of the bits, ``S`` symmetric.
 
@@ -71,6 +73,7 @@ _LARGEST_SCALES: Final = {
 _SCALE_STORAGE: Final = {"float32": float32, "float16": float16, "bfloat16": bfloat16}
 
 
+@shown_as_text
 class ScaleDType(enum.Enum):
     """The dtype of scales. A scale is rounded up to it, so that no value leaves the range.
 
@@ -95,12 +98,14 @@ class ScaleDType(enum.Enum):
         self.largest = _LARGEST_SCALES[text]
 
 
+@shown_as_text
 class QuantMode(enum.Enum):
     """How zero is represented: by the code 0."""
 
     SYMMETRIC = "symmetric"
 
 
+@shown_as_text
 @dataclass(frozen=True)
 class QuantStore:
     """How codes lie in memory.
@@ -155,6 +160,7 @@ class QuantStore:
 QuantStore.NATIVE = QuantStore()
 
 
+@shown_as_text
 @dataclass(frozen=True)
 class QuantLevel:
     """What shares a scale.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from burn.dtype import DType, float32, int8, uint8, uint32
 from burn.errors import ArgumentError, DTypeError, ShapeError
-from burn.public_calls import shown_value
+from burn.public_calls import shown_as_text, shown_value
 from burn.quant_scheme.parts import QuantLevel, QuantMode, QuantStore, QuantValue, ScaleDType
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["QuantScheme"]
 
 
+@shown_as_text
 @dataclass(frozen=True)
 class QuantScheme:
     """How a tensor is stored in few bits.

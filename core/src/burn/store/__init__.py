@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from burn.lazy_names import modules_of, resolver
+from burn.public_calls import has_callers
 
 if TYPE_CHECKING:
     from burn.store.checkpoints import *
@@ -17,6 +18,8 @@ _FAMILIES: Final = {
 """The public names of each module of this package, which is imported when one of them is used."""
 
 _MODULE_OF: Final = modules_of(_FAMILIES)
+
+has_callers(__name__)
 
 __all__ = [*_MODULE_OF]  # noqa: PLE0604 — names from the table above
 

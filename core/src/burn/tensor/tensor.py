@@ -28,7 +28,7 @@ from burn.functions import (
 )
 from burn.functions.common import DeviceLike, dispatch
 from burn.functions.normalize import as_device, check_tensor
-from burn.public_calls import shown_value
+from burn.public_calls import exports, shown_value
 from burn.quant_scheme import QuantScheme
 from burn.tensor import _numpy_protocol as numpy_protocol
 from burn.tensor._conversion import HostConversion
@@ -305,6 +305,9 @@ class Tensor(Operators, HostConversion, Differentiable):
     sqrt = elementwise.sqrt
     square = elementwise.square
     clip = elementwise.clip
+
+
+exports(vars(Tensor))  # functions that are methods too
 
 
 class _Refused(Tensor):

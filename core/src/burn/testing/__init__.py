@@ -44,8 +44,12 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+from burn.public_calls import has_callers
+
 if TYPE_CHECKING:
     from burn.testing._namespace import *  # noqa: F403 — for type checkers; __getattr__ at run time
+
+has_callers(__name__)
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and is to report all others
 

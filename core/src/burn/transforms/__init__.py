@@ -1,5 +1,6 @@
 """Transforms of functions: gradients, examples in batches, custom gradients, recomputation."""
 
+from burn.public_calls import has_callers
 from burn.transforms.batched import vmap
 from burn.transforms.compilation import Compiled, compile
 from burn.transforms.control import cond, fori_loop, scan, while_loop
@@ -26,6 +27,8 @@ __all__ = [
     "vmap",
     "while_loop",
 ]
+
+has_callers(__name__)
 
 
 def __dir__() -> list[str]:
