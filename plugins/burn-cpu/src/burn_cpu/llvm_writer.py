@@ -8,20 +8,13 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from burn.plugin_api import DType, Extent, bfloat16, bool_, float16, float32, float64
-from burn_cpu import llvm_functions
-from burn_cpu.llvm_conversions import MEMORY_TYPES, REGISTER_TYPES, Conversions
+from burn.plugin_api import DType, bfloat16, bool_, float16, float32, float64
+from burn_cpu import llvm_functions, llvm_integers
+from burn_cpu.llvm_conversions import MEMORY_TYPES, REGISTER_TYPES
+from burn_cpu.llvm_indices import Indices, Linear
 from burn_cpu.llvm_text import Value, full_type, split_arguments, suffix_of, type_of
 
 __all__ = ["LlvmWriter"]
-
-
-class _Linear(NamedTuple):
-    """An index: in each lane `step` more than in the one before; `base` may be a constant."""
-
-    base: int | str
-    step: int = 0
-    lanes: int = 1
 
 
 class _Variable(NamedTuple):
@@ -51,7 +44,7 @@ _INTRINSICS: Final = {
 }
 
 
-class LlvmWriter(Conversions):
+class LlvmWriter(Indices):
     """Writes statements of one function; see `burn.kernels.writer` and `burn.kernels.serial`.
 
     Parameters
@@ -71,12 +64,11 @@ class LlvmWriter(Conversions):
         super().__init__()
         self.lanes = lanes
         self._flags = " contract" if relaxed else ""
-        self.start = _Linear("%start")
-        self.stop = _Linear("%stop")
+        self.start = Linear("%start")
+        self.stop = Linear("%stop")
         self.pool: dict[int, int] = {}
         self._variables: list[str] = []
         self._block = "entry"
-        self._active: int | str | None = None
 
     def body(self) -> str:
         """The statements of the function."""
@@ -131,7 +123,7 @@ class LlvmWriter(Conversions):
             return self.compare(f"icmp {sign}{condition}", *operands)
         if kind == "f":
             return self._float_function(function, operands, of)
-        return llvm_functions.of_integers(self, function, operands, signed=kind == "i")
+        return llvm_integers.of_integers(self, function, operands, signed=kind == "i")
 
     def _float_function(self, function: str, operands: tuple[Value, ...], of: DType) -> Value:
         if function in {"add", "subtract", "multiply", "divide"}:
@@ -155,92 +147,6 @@ class LlvmWriter(Conversions):
         either = self.select(condition, a, b)
         return self.select(self.compare("fcmp uno", b, b), b, either)
 
-    # --- indices ---
-
-    def integer(self, value: Extent) -> _Linear:
-        """A constant, or a parameter."""
-        return _Linear(value if isinstance(value, int) else f"%{value}")
-
-    def vector(self, start: Any, lanes: int) -> _Linear:
-        """Indices from a scalar one on."""
-        return _Linear(start.base, 1, lanes)
-
-    def restrict(self, active: _Linear | None) -> None:
-        """Load and store the first lanes only."""
-        self._active = None if active is None else active.base
-
-    def index_of(self, value: Value, dtype: DType) -> Any:
-        """As 64 bits; indices are below 2**63."""
-        wide = value
-        if value.type != "i64":
-            wide = self.convert("sext" if dtype.kind == "i" else "zext", value, "i64")
-        return wide if wide.lanes > 1 else _Linear(wide.text)
-
-    def value_of(self, index: Any, dtype: DType) -> Value:
-        """The index of each lane, if it has several."""
-        target = REGISTER_TYPES[dtype.name]
-        value = self._lane_values(index)
-        return value if target == "i64" else self.convert("trunc", value, target)
-
-    def add(self, a: Any, b: Any) -> Any:
-        """The sum, whose lanes are a progression if those of both are."""
-        if isinstance(a, _Linear) and isinstance(b, _Linear):
-            base = self._arithmetic("add nsw", a.base, b.base)
-            return _Linear(base, a.step + b.step, max(a.lanes, b.lanes))
-        return self.binary("add", self._lane_values(a), self._lane_values(b))
-
-    def multiply(self, a: Any, b: Any) -> Any:
-        """The product; `b` is the same in each lane."""
-        if isinstance(a, _Linear) and (not a.step or isinstance(b.base, int)):
-            step = a.step and a.step * b.base
-            return _Linear(self._arithmetic("mul nsw", a.base, b.base), step, a.lanes)
-        return self.binary("mul", self._lane_values(a), self._lane_values(b))
-
-    def divide(self, a: Any, b: Any) -> Any:
-        """The quotient of scalar indices."""
-        return _Linear(self._arithmetic("udiv", a.base, b.base))
-
-    def remainder(self, a: Any, b: Any) -> Any:
-        """The remainder of scalar indices."""
-        return _Linear(self._arithmetic("urem", a.base, b.base))
-
-    def minimum(self, a: Any, b: Any) -> Any:
-        """The smaller one of scalar indices."""
-        if isinstance(a.base, int) and isinstance(b.base, int):
-            return _Linear(min(a.base, b.base))
-        arguments = f"i64 {a.base}, i64 {b.base}"
-        return _Linear(self.call("llvm.smin.i64", arguments, "i64").text)
-
-    def less(self, a: Any, b: Any) -> Value:
-        """A comparison of scalar indices."""
-        return self.emit(f"icmp slt i64 {a.base}, {b.base}", "i1")
-
-    def _arithmetic(self, instruction: str, a: int | str, b: int | str) -> int | str:
-        """Integer arithmetic, at once where both are constants."""
-        name = instruction.split(maxsplit=1)[0]
-        if isinstance(a, int) and isinstance(b, int):
-            return {"add": a + b, "mul": a * b, "udiv": a // max(b, 1), "urem": a % max(b, 1)}[name]
-        if name == "add" and 0 in {a, b}:
-            return b if a == 0 else a
-        if name == "mul":
-            if 0 in {a, b}:
-                return 0
-            if 1 in {a, b}:
-                return b if a == 1 else a
-        if name in {"udiv", "urem"} and b == 1:
-            return a if name == "udiv" else 0
-        return self.emit(f"{instruction} i64 {a}, {b}", "i64").text
-
-    def _lane_values(self, index: Any) -> Value:
-        """An index as a value."""
-        if isinstance(index, Value):
-            return index
-        base = Value(str(index.base), "i64")
-        if index.lanes == 1:
-            return base
-        steps = ", ".join([f"i64 {lane * index.step}" for lane in range(index.lanes)])
-        return self.binary("add", base, Value(f"<{steps}>", "i64", index.lanes))
-
     # --- memory ---
 
     def load(self, input: int, index: Any, dtype: DType, guard: Value | None = None) -> Value:
@@ -254,7 +160,7 @@ class LlvmWriter(Conversions):
     def _load(self, pointer: str, index: Any, dtype: DType, guard: Value | None) -> Value:
         memory, size = MEMORY_TYPES[dtype.name], dtype.itemsize
         lanes = max(index.lanes, guard.lanes if guard is not None else 1)
-        linear = isinstance(index, _Linear)
+        linear = isinstance(index, Linear)
         if guard is None:
             if lanes == 1 or (linear and index.step == 0):
                 address = self._address(pointer, memory, index.base if linear else index.text)
@@ -291,7 +197,7 @@ class LlvmWriter(Conversions):
         memory, size = MEMORY_TYPES[dtype.name], dtype.itemsize
         value = self.to_memory(value, dtype)
         lanes = index.lanes
-        linear = isinstance(index, _Linear)
+        linear = isinstance(index, Linear)
         value = self.splat(value, lanes) if lanes > 1 else value
         if lanes == 1 or (linear and index.step == 1 and self._active is None):
             base = index.base if linear else index.text
@@ -447,7 +353,7 @@ class LlvmWriter(Conversions):
             f"{label}.body:",
         ]
         self._block = f"{label}.body"
-        yield _Linear(index)
+        yield Linear(index)
         self._lines += [
             f"  br label %{label}.next",
             f"{label}.next:",
