@@ -5,7 +5,7 @@ in a scheme of two levels. Values, stores and levels are those of the Rust frame
 """
 
 from burn.quant_scheme.config import Propagation, QuantConfig
-from burn.quant_scheme.parts import (
+from burn.quant_scheme.fields import (
     MAX_BLOCK_AXES,
     QuantLevel,
     QuantMode,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from burn.errors import ArgumentError
 from burn.public_calls import shown_as_text
-from burn.quant_scheme.parts import QuantStore
+from burn.quant_scheme.fields import QuantStore
 from burn.quant_scheme.scheme import QuantScheme
 
 __all__ = ["Propagation", "QuantConfig"]

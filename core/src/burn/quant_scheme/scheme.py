@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from burn.dtype import DType, float32, int8, uint8, uint32
 from burn.errors import ArgumentError, DTypeError, ShapeError
 from burn.public_calls import shown_as_text, shown_value
-from burn.quant_scheme.parts import QuantLevel, QuantMode, QuantStore, QuantValue, ScaleDType
+from burn.quant_scheme.fields import QuantLevel, QuantMode, QuantStore, QuantValue, ScaleDType
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from burn.errors import ArgumentError, StoreError
-from burn.train._parts import as_path
+from burn.train._inputs import as_path
 from burn.train._values import EVALUATION, RESERVED
 
 if TYPE_CHECKING:

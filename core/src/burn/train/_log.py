@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 from burn.errors import StoreError
-from burn.train._parts import as_path
+from burn.train._inputs import as_path
 
 __all__ = ["Log", "read"]
 

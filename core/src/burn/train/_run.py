@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from burn.errors import ArgumentError, BurnError, WorkerError
-from burn.train._parts import examples_of, is_stateful, length_of, values_of
+from burn.train._inputs import examples_of, is_stateful, length_of, values_of
 from burn.train._progress import Display, Silence
 from burn.train._signals import Interruption
 from burn.train._values import EVALUATION, Averages, numbers, pick

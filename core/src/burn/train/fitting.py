@@ -43,8 +43,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from burn.errors import ArgumentError, OperandTypeError
 from burn.functions.normalize import as_flag
 from burn.ops.arguments import as_integer
+from burn.train._inputs import as_path, description, is_stateful
 from burn.train._log import Log
-from burn.train._parts import as_path, description, is_stateful
 from burn.train._progress import display_of
 from burn.train._run import Run, Saver
 from burn.train._signals import Interruption

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Self
 
 from burn.errors import OperandTypeError
-from burn.train._parts import values_of
+from burn.train._inputs import values_of
 from burn.train._values import pick
 
 __all__ = ["History"]

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from burn.errors import ArgumentError, OperandTypeError
 from burn.ops.arguments import as_integer, real_number
-from burn.train._parts import Stateful, is_stateful, values_of
+from burn.train._inputs import Stateful, is_stateful, values_of
 
 __all__ = ["EarlyStopping"]
 

@@ -1,4 +1,4 @@
-"""What a run is made of: parts with states, batches, and what the log says of them."""
+"""What a run is given: objects with states, batches, arguments; and what its log says of them."""
 
 from __future__ import annotations
 

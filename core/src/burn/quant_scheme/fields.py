@@ -1,4 +1,4 @@
-"""The parts of a scheme: values of codes, dtypes of scales, stores, and what shares a scale."""
+"""The fields of a scheme: values of codes, dtypes of scales, stores, and what shares a scale."""
 
 from __future__ import annotations
 
