@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
-SUFFIXES = {".py", ".md", ".cu", ".cuh", ".cl", ".h", ".cpp", ".toml", ".template", ".txt"}
+SUFFIXES = {".py", ".md", ".c", ".cu", ".cuh", ".cl", ".h", ".cpp", ".toml", ".template", ".txt"}
 
 LEFT_OUT = {"tests/house/test_vocabulary.py", "CHANGELOG.md", "examples/data/genesis.txt"}
 """This file, the history, and a text that others wrote."""

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from burn.ops import *
     from burn.plugins import *
     from burn.quant_scheme import *
+    from burn.shared_kernels import *
     from burn.tensor_data import *
 
 _MODULES: Final = (
@@ -66,6 +67,7 @@ _MODULES: Final = (
     "burn.kernels.chunks",
     "burn.kernels.serial",
     "burn.kernels.parts",
+    "burn.shared_kernels",
 )
 """Where the names stand, those first that take the least time to import."""
 

@@ -7,10 +7,13 @@ import nvrtc
 import pytest
 
 from burn.plugin_api import (
+    DTYPE_CODES,
+    UNIFORM_BITS,
     DType,
     GraphIr,
     Kind,
     Target,
+    c_type_of,
     complex64,
     complex128,
     float32,
@@ -20,7 +23,7 @@ from burn.plugin_api import (
 from burn_cuda.attention import attention_tiles
 from burn_cuda.dialect import code_of
 from burn_cuda.expressions import EXPRESSIONS
-from burn_cuda.kernels import C_TYPES, c_type, compiler_options, computed_type, source
+from burn_cuda.kernels import C_TYPES, c_type, compiler_options, computed_type, core_source, source
 from burn_cuda.kernels.elementwise import Program, dense_source, strided_source
 from burn_cuda.softmax import row_shape
 from burn_cuda.usage import STORED
@@ -120,8 +123,12 @@ def sources_of_complex_numbers():
         yield f"parts-{dtype}", dense_source(halves)
         narrow = Program("r0 = convert<complex64>(x0);", (dtype,), (False,), (complex64,))
         yield f"narrow-{dtype}", dense_source(narrow)
-        scatter = {"E": c_type(dtype), "I": "int", "SELECTS": 1}
-        yield f"scatter-{dtype}", source("indexing.cu", **scatter)
+
+
+def windows(name, dtype, **types):
+    """A kernel on windows."""
+    types |= {"TARGET": types["TYPE"], "WINDOW_ITEMS": "GROUP_ITEMS", f"HAS_{name}": 1}
+    return core_source("windows.c", c_type_of(dtype), types)
 
 
 def sources_of_numbers():
@@ -131,13 +138,13 @@ def sources_of_numbers():
             scan = {"T": c_type(dtype), "S": computed_type(dtype), "OPERATION": "Maximum"}
             tile = {"PACKS": 2, "WIDTH": 16 // dtype.itemsize}
             yield f"scan-{dtype}", source("scan.cu", **scan, **tile)
-            pooling = {"T": c_type(dtype), "I": "int", "D": 3, "INDICES": 1}
-            yield f"max_pool-{dtype}", source("pooling.cu", **pooling)
+            yield f"max_pool-{dtype}", windows("max_pool", dtype, TYPE=DTYPE_CODES[dtype.name])
+            keys = {"TYPE": DTYPE_CODES[dtype.name], "TARGET": 4, "HAS_search_sorted": 1}
+            yield f"search-{dtype}", core_source("searching.c", c_type_of(dtype), keys)
         if dtype.is_integer:
             yield f"matmul-{dtype}", source("integer_matmul.cu", T=c_type(dtype))
-            gather = {"E": "float", "I": c_type(dtype), "SELECTS": 0, "GATHERS": 1}
-            yield f"gather-{dtype}", source("indexing.cu", **gather)
-            yield f"embedding-{dtype}", source("indexing.cu", **gather | {"SELECTS": 1}, LABELS=1)
+            types = {"TYPE": 7, "INDEX_TYPE": DTYPE_CODES[dtype.name], "HAS_gather": 1}
+            yield f"gather-{dtype}", core_source("indexing.c", "ulong", types)
 
 
 STEPS = {
@@ -168,12 +175,18 @@ def sources_of_floats():
                 rows = {"LANES": shape.lanes, "PACKS": shape.packs, "WIDTH": shape.width}
                 rows |= {"T": c_type(dtype), "TARGET": "uint64", f"HAS_{name}": 1}
                 yield f"{name}-{n}-{dtype}", source("rows.cu", **rows)
-        width = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}[dtype.name]
-        yield f"random-{dtype}", source("random.cu", T=c_type(dtype), WIDTH=width)
-        windows = {"T": c_type(dtype), "S": computed_type(dtype), "D": 2}
-        for name in ("im2col", "col2im"):
-            yield f"{name}-{dtype}", source("convolution.cu", **windows, **{f"HAS_{name}": 1})
-        scatter = {"E": computed_type(dtype), "V": c_type(dtype), "I": "int", "SELECTS": 1}
+        for entry in ("random_uniform", "random_normal"):
+            drawn = {"WIDTH": UNIFORM_BITS[dtype], f"HAS_{entry}": 1}
+            yield f"{entry}-{dtype}", core_source("random.c", c_type_of(dtype), drawn)
+        for name in ("columns", "fold"):
+            yield f"{name}-{dtype}", windows(name, dtype, TYPE=DTYPE_CODES[dtype.name])
+        scatter = {
+            "E": computed_type(dtype),
+            "V": c_type(dtype),
+            "I": "int",
+            "SELECTS": 1,
+            "PARTS": 1,
+        }
         yield f"embedding_grad-{dtype}", source("indexing.cu", **scatter, LABELS=1)
         for name, arrays in STEPS.items():
             given = {"T": c_type(dtype), **arrays, **STEP_LIMITS}
@@ -200,20 +213,17 @@ def sources_of_attention():
 
 def sources_of_sampling():
     for dtype in FLOATS:
-        for mode, padding in itertools.product(range(3), range(3)):
-            rules = {"MODE": mode, "PADDING": padding, "CORNERS": mode % 2}
-            yield (
-                f"sampling-{mode}-{padding}-{dtype}",
-                source("sampling.cu", T=c_type(dtype), **rules),
-            )
+        code, kind = DTYPE_CODES[dtype.name], c_type_of(dtype)
+        for mode, zeros, reflects in itertools.product(range(3), range(2), range(2)):
+            rules = {"TYPE": code, "MODE": mode, "ZEROS": zeros, "REFLECTS": reflects}
+            text = core_source("sampling.c", kind, rules | {"ALIGN_CORNERS": mode % 2})
+            yield f"sampling-{mode}-{zeros}-{reflects}-{dtype}", text
         for taps in (0, 3, -1):
-            weighted = {f"W{axis}": int(taps != 0) for axis in range(3)}
-            counts = {f"K{axis}": taps for axis in range(3)}
-            counts |= {f"SOME{axis}": int(taps < 0) for axis in range(3)}
-            yield (
-                f"taps-{taps}-{dtype}",
-                source("resampling.cu", T=c_type(dtype), **counts, **weighted),
-            )
+            types = {"SOURCE": code, "TARGET": code}
+            for axis in range(3):
+                types |= {f"W{axis}": int(taps != 0), f"K{axis}": taps}
+                types[f"SOME{axis}"] = int(taps < 0)
+            yield f"taps-{taps}-{dtype}", core_source("resampling.c", kind, types)
 
 
 CODE_KERNELS = ("quantize", "dequantize", "quantize_runs", "quantize_all")
@@ -251,7 +261,7 @@ def tiles_of(dtype):
 
 def sources_of_words():
     for wide in ("int", "unsigned int", "int64", "uint64", "float", "double"):
-        update = {"E": wide, "I": "int", "SELECTS": 1}
+        update = {"E": wide, "I": "int", "SELECTS": 1, "PARTS": 1}
         yield f"add-{wide}", source("indexing.cu", **update)
         for join in ("Product", "Maximum", "Minimum"):
             yield f"{join}-{wide}", source("indexing.cu", **update, JOIN=join)
@@ -265,16 +275,13 @@ def sources_of_words():
         yield name, source("winograd.cu", T="float", **{f"HAS_{name}": 1})
     for word in KEYS.values():
         yield f"transposed-{word}", source("transposition.cu", E=word, R=3, SIDE=32, EACH=1)
-        yield f"assign-{word}", source("assignment.cu", E=word, I="int", SELECTS=0)
+        yield f"assign-{word}", source("assignment.cu", E=word, I="int", SELECTS=0, PARTS=2)
     for dtype in (float32, float64):
         yield f"recurrent-{dtype}", source("recurrent.cu", T=c_type(dtype))
     for name, examples in itertools.product(("lstm_layer", "lstm_layer_back"), (1, 4)):
         sizes = {"HIDDEN": 128, "EXAMPLES": examples, "RECORDS": 1, f"HAS_{name}": 1}
         yield f"{name}-{examples}", source("lstm.cu", T="float", **sizes)
     yield "transposed-long", source("transposition.cu", E="Word128", R=3, SIDE=32, EACH=1)
-    yield "assign-long", source("assignment.cu", E="Word128", I="int", SELECTS=0)
-    long = {"E": "Word128", "I": "int", "SELECTS": 0, "GATHERS": 1}
-    yield "gather-long", source("indexing.cu", **long)
     yield "order", source("sorting.cu", O="int")
 
 

@@ -12,7 +12,11 @@ from burn.plugin_api import (
     DeviceId,
     DType,
     DTypeUsage,
+    ResamplingOps,
+    SamplingOps,
+    SearchingOps,
     TensorData,
+    UnfoldingOps,
     is_implemented,
 )
 from burn_cuda.attention import AttentionOps
@@ -34,7 +38,6 @@ from burn_cuda.quantized_products import QuantizedProductOps
 from burn_cuda.random import RandomOps
 from burn_cuda.recurrent import RecurrentOps
 from burn_cuda.reduction import ReductionOps
-from burn_cuda.resampling import ResamplingOps
 from burn_cuda.scan import ScanOps
 from burn_cuda.softmax import SoftmaxOps
 from burn_cuda.sorting import SortingOps
@@ -56,6 +59,7 @@ class CudaBackend(
     ReductionOps,
     IndexingOps,
     SortingOps,
+    SearchingOps,
     ScanOps,
     LinearAlgebraOps,
     RandomOps,
@@ -68,6 +72,8 @@ class CudaBackend(
     PoolingOps,
     RecurrentOps,
     ResamplingOps,
+    SamplingOps,
+    UnfoldingOps,
     ComplexOps,
     QuantizationOps,
     QuantizedProductOps,
@@ -205,7 +211,7 @@ class CudaBackend(
     def memory_cleanup(self, device: DeviceId) -> None:
         """Empty the pools."""
         own = self.for_device(device)
-        own.axis_map_tables.cache_clear()
+        own.launcher.clear_tables()
         own.runtime.cleanup()
 
 

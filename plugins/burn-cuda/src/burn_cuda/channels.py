@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from burn.plugin_api import Shape, check_channels, float32
+from burn.plugin_api import Shape, check_channels, divider, float32
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import THREADS, c_type
-from burn_cuda.launcher import Packed, divider, packed
+from burn_cuda.launcher import Packed, packed
 
 if TYPE_CHECKING:
     from burn_cuda.runtime import Runtime

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, Unpack
-
-import numpy as np
+from typing import TYPE_CHECKING, Final, Unpack
 
 from burn.plugin_api import (
     ConvAttributes,
@@ -20,11 +18,12 @@ from burn.plugin_api import (
     conv_geometry,
     conv_transpose_geometry,
     conv_weight_grad_geometry,
+    fits_windows,
     float32,
+    launch_columns,
+    launch_fold,
 )
 from burn_cuda.base import Array, CudaOps
-from burn_cuda.kernels import c_type
-from burn_cuda.launcher import Packed, divider, packed
 from burn_cuda.linear_algebra import write_product
 from burn_cuda.winograd import Winograd
 
@@ -55,6 +54,8 @@ class ConvolutionOps(CudaOps):
     ) -> Array:
         """The weight times the columns of each image."""
         plan = conv_geometry(x.shape, weight.shape, **rule)
+        if not fits_windows(plan.axes):
+            return self.ops.decomposed("conv", x, weight, bias, **rule)
         check_conv_bias(bias, plan.outputs)
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
@@ -103,6 +104,8 @@ class ConvolutionOps(CudaOps):
     ) -> Array:
         """The transposed weight times each image, then col2im."""
         plan = conv_transpose_geometry(x.shape, weight.shape, **rule)
+        if not fits_windows(plan.axes):
+            return self.ops.decomposed("conv_transpose", x, weight, bias, **rule)
         check_conv_bias(bias, plan.inputs)
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
@@ -124,7 +127,9 @@ class ConvolutionOps(CudaOps):
             shape = (stop - start, groups, plan.terms, positions)
             columns = launcher.empty(shape, wide.numpy)
             write_product(launcher, left, right[start:stop], columns)
-            self._add_columns(columns, bias, out[start:stop], plan)
+            vector = None if bias is None else launcher.dense(bias)
+            images = out[start:stop]
+            launch_fold(launcher, columns, plan.axes, vector, images, channels=plan.inputs)
         return out
 
     def conv_weight_grad(
@@ -132,6 +137,8 @@ class ConvolutionOps(CudaOps):
     ) -> Array:
         """The sum over images of the gradient times the columns of the image."""
         plan = conv_weight_grad_geometry(x.shape, g.shape, **rule)
+        if not fits_windows(plan.axes):
+            return self.ops.decomposed("conv_weight_grad", x, g, **rule)
         launcher = self.launcher
         dtype = launcher.dtypes[x.dtype]
         wide = _accumulator_dtype(dtype)
@@ -185,43 +192,21 @@ class ConvolutionOps(CudaOps):
             columns = x.reshape(plan.batch, plan.groups, plan.terms, positions)
             yield 0, plan.batch, _joined(launcher, columns) if joined else columns
             return
-        taps = math.prod(plan.kernel)
-        spatial = math.prod(x.shape[2:])
-        groups_of_four = -(-positions // 4)
-        kernel = self._windows_kernel("im2col", x.dtype, x.dtype, plan)
         for start, stop in self._ranges(plan, x.dtype.itemsize):
             images = stop - start
             shape: Shape = (images, plan.groups, plan.terms, positions)
             if joined:
                 shape = (plan.groups, plan.terms, images * positions)
             columns = launcher.empty(shape, x.dtype)
-            threads = images * plan.inputs * taps * groups_of_four
-            numbers = (_layout(plan), taps, positions, spatial, groups_of_four)
-            given = (*numbers, plan.inputs, images * joined, threads)
-            launcher.run(kernel, threads, x[start:stop], columns, *given)
+            launch_columns(
+                launcher,
+                x[start:stop],
+                plan.axes,
+                columns,
+                channels=plan.inputs,
+                images=images * joined,
+            )
             yield start, stop, columns
-
-    def _add_columns(
-        self, columns: Array, bias: Array | None, out: Array, plan: ConvGeometry
-    ) -> None:
-        """Sum columns into the images that they come from (col2im)."""
-        launcher = self.launcher
-        kernel = self._windows_kernel("col2im", out.dtype, columns.dtype, plan)
-        spatial = math.prod(out.shape[2:])
-        numbers = (_layout(plan), math.prod(plan.kernel), math.prod(plan.counts), spatial)
-        vector = columns if bias is None else launcher.dense(bias)
-        given = (*numbers, plan.inputs, int(bias is not None), out.size)
-        launcher.run(kernel, out.size, columns, vector, out, *given)
-
-    def _windows_kernel(self, name: str, dtype: Any, columns: Any, plan: ConvGeometry) -> Any:
-        types = self.launcher.dtypes
-        definitions: dict[str, str | int] = {
-            "T": c_type(types[dtype]),
-            "S": c_type(types[columns]),
-            "D": len(plan.axes),
-            f"HAS_{name}": 1,
-        }
-        return self.launcher.kernel(name, "convolution.cu", **definitions)
 
 
 def _has_points(plan: ConvGeometry) -> bool:
@@ -237,14 +222,3 @@ def _joined(launcher: Launcher, matrices: Array) -> Array:
     images, groups, rows, columns = matrices.shape
     moved = launcher.dense(matrices.transpose((1, 2, 0, 3)))
     return moved.reshape(groups, rows, images * columns)
-
-
-@functools.lru_cache(maxsize=1024)
-def _layout(plan: ConvGeometry) -> Packed:
-    """The struct `Windows` of the kernels."""
-    names = ("length", "kernel", "stride", "before", "dilation", "count")
-    table = [[getattr(axis, name) for axis in plan.axes] for name in names]
-    numbers = [number for row in table for number in row]
-    numbers += [divider(length) for length in (*plan.kernel, *plan.counts)]
-    numbers += [divider(math.prod(plan.kernel)), divider(-(-math.prod(plan.counts) // 4))]
-    return packed(np.array(numbers, np.int64))

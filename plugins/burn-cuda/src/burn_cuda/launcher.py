@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from burn.plugin_api import CheckedOps, DType, Shape
+from burn.plugin_api import DType, Shape, divider
 from burn_cuda import array
 from burn_cuda.kernels import THREADS, WORDS, source
 from burn_cuda.kernels.elementwise import (
@@ -19,6 +19,7 @@ from burn_cuda.kernels.elementwise import (
     dense_source,
     strided_source,
 )
+from burn_cuda.shared_launcher import Packed, SharedLauncher
 
 if TYPE_CHECKING:
     from burn_cuda.runtime import Runtime
@@ -28,7 +29,6 @@ __all__ = [
     "Launcher",
     "Packed",
     "broadcast",
-    "divider",
     "element_strides",
     "merged",
     "packed",
@@ -54,7 +54,7 @@ _COMMON_RANK: Final = 4
 _MAX_CACHED_LAUNCHES: Final = 4096
 
 
-class Launcher:
+class Launcher(SharedLauncher):
     """Kernels of one device, and launches of them.
 
     Parameters
@@ -66,14 +66,11 @@ class Launcher:
     """
 
     def __init__(self, runtime: Runtime, dtypes: dict[Any, DType]) -> None:
-        self.runtime = runtime
-        self.dtypes = dtypes
+        super().__init__(runtime, dtypes)
         self.empty: Callable[[Shape, Any], Array] = runtime.empty
         self.is_dense: Callable[[Array], bool] = runtime.is_dense
-        self._compiled: dict[Any, Any] = {}
         self._strided = LaunchCache()
         self._copies = LaunchCache()
-        self.checked = CheckedOps()
 
     def kernel(self, name: str, file: str, **definitions: str | int) -> Any:
         """A kernel of a file, compiled with macros."""
@@ -299,10 +296,6 @@ class Launcher:
             self._compiled[key] = kernel
         return kernel
 
-    def flag(self, op: str) -> tuple[int, int]:
-        """Arguments of a kernel that checks indices: address of the flag, and number of the op."""
-        return self.runtime.flag_address, self.checked.number(op)
-
     def raise_failed(self) -> None:
         """Raise the error that kernels have reported in the flag, once.
 
@@ -356,12 +349,6 @@ class LaunchCache(dict[Any, Any]):
         if len(self) >= _MAX_CACHED_LAUNCHES:
             self.clear()
         self[key] = launch
-
-
-class Packed(bytes):
-    """Numbers that a kernel takes by value, as a struct."""
-
-    __slots__ = ()
 
 
 def packed(numbers: np.ndarray[Any, Any]) -> Packed:
@@ -436,11 +423,3 @@ def _layout(shape: Shape, strides: tuple[tuple[int, ...], ...]) -> tuple[Packed,
     table += [[own[row] for _, own in axes] for row in range(len(strides))]
     numbers = [number for row in table for number in row]
     return packed(np.array(numbers, np.int64)), rank, not is_small and axes[-1][0] % 4 == 0
-
-
-def divider(length: int) -> int:
-    """The divider of a length for `quotient` in the kernels: the shift above the factor."""
-    if length >= NARROW_LIMIT:
-        return 0  # kernels with 64-bit indices do not use it
-    shift = (length - 1).bit_length()
-    return shift << 32 | ((1 << 32) * ((1 << shift) - length) // length + 1)

@@ -19,6 +19,7 @@ from burn.plugin_api import (
     QuantValue,
     ScaleDType,
     Shape,
+    divider,
     float32,
     float64,
     uint32,
@@ -27,7 +28,7 @@ from burn.plugin_api import (
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.kernels import THREADS, c_type
 from burn_cuda.kernels.elementwise import NARROW_LIMIT
-from burn_cuda.launcher import LaunchCache, divider
+from burn_cuda.launcher import LaunchCache
 
 if TYPE_CHECKING:
     from burn_cuda.runtime import Runtime

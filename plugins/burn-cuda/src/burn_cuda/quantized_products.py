@@ -13,6 +13,7 @@ from burn.plugin_api import (
     QuantValue,
     Shape,
     bfloat16,
+    divider,
     float16,
     float32,
     int32,
@@ -20,7 +21,6 @@ from burn.plugin_api import (
 from burn_cuda.base import Array
 from burn_cuda.kernels import THREADS, c_type
 from burn_cuda.kernels.elementwise import NARROW_LIMIT
-from burn_cuda.launcher import divider
 from burn_cuda.quantization import code_bits, is_stored, run_length
 from burn_cuda.quantized_linear import TENSOR_CORE_CAPABILITY, QuantizedLinearOps
 

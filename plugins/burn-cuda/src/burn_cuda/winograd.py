@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from burn.plugin_api import ConvGeometry, Shape, float32
+from burn.plugin_api import ConvGeometry, Shape, divider, float32
 from burn_cuda.kernels import THREADS, c_type
-from burn_cuda.launcher import divider, packed
+from burn_cuda.launcher import packed
 
 if TYPE_CHECKING:
     from burn_cuda.launcher import Launcher

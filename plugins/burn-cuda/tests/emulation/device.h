@@ -128,6 +128,7 @@ static double __dmul_rn(double x, double y) { return x * y; }
 static float __fadd_rn(float x, float y) { return x + y; }
 static double __dadd_rn(double x, double y) { return x + y; }
 static unsigned __umulhi(unsigned x, unsigned y) { return (unsigned)((unsigned long long)x * y >> 32); }
+static unsigned long long __umul64hi(unsigned long long x, unsigned long long y) { return (unsigned long long)((unsigned __int128)x * y >> 64); }
 template <class T>
 static T __ldg(const T* address) { return *address; }
 #define rsqrtf(x) (1.0f / sqrtf(x))

@@ -34,8 +34,10 @@ OPTIONS = (
     *("-fno-gnu-unique", "-w"),
 )
 SIGNATURE = re.compile(
-    r'extern "C" __global__ void (?:__launch_bounds__\([\w, ]+\)\s+)?(\w+)\(([^{]*)\) \{'
+    r'(?:extern "C" __global__ void (?:__launch_bounds__\([\w, ]+\)\s+)?|KERNEL\(\w+\)\s+void\s+)'
+    r"(\w+)\(([^{]*)\) \{"
 )
+QUALIFIERS = re.compile(r"\w+$|__restrict__|\brestrict\b|\bGLOBAL\b|\bvolatile\b")
 
 
 _devices = {}
@@ -409,10 +411,7 @@ def compiled(source, name):
     """A kernel as a function ``prepare(grid, block, arguments)``, which returns the launch."""
     library = CACHE / f"{kernel_cache.key(*OPTIONS, HEADER, source, name)}.so"
     parameters = next(text for found, text in SIGNATURE.findall(source) if found == name)
-    kinds = [
-        re.sub(r"\w+$", "", text.strip()).replace("__restrict__", "").strip()
-        for text in _split(parameters)
-    ]
+    kinds = [QUALIFIERS.sub("", text.strip()).strip() for text in _split(parameters)]
     if not library.exists():
         _build(_program(source, name, kinds), library, "-O0")
     fibers()
@@ -482,7 +481,8 @@ def _build(text, library, *options):
 
 def _program(source, name, kinds):
     """The source of a kernel and of the function that launches it."""
-    waits = "__sync" in source or "__shfl" in source
+    own = source.replace("#define BARRIER __syncthreads()", "")  # of the header of shared sources
+    waits = any(name in own for name in ("__sync", "__shfl", "BARRIER"))
     values = ", ".join(
         [f"*({kind.replace('const ', '')}*)arguments[{i}]" for i, kind in enumerate(kinds)]
     )

@@ -9,7 +9,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from burn.plugin_api import Backend, DeviceId, DType, DTypeUsage, ExportError, TensorData
+from burn.plugin_api import (
+    Backend,
+    DeviceId,
+    DType,
+    DTypeUsage,
+    ExportError,
+    PoolingOps,
+    RandomOps,
+    ResamplingOps,
+    SamplingOps,
+    SearchingOps,
+    TensorData,
+    UnfoldingOps,
+)
 from burn_opencl.attention import AttentionOps
 from burn_opencl.buffers import Buffer
 from burn_opencl.channels import ChannelOps
@@ -23,19 +36,13 @@ from burn_opencl.layout import LayoutOps
 from burn_opencl.linear_algebra import LinearAlgebraOps
 from burn_opencl.normalization import NormalizationOps
 from burn_opencl.optimizer import OptimizerOps
-from burn_opencl.pooling import PoolingOps
 from burn_opencl.quantization import QuantizationOps
 from burn_opencl.quantized_products import QuantizedProductOps
-from burn_opencl.random import RandomOps
 from burn_opencl.reduction import ReductionOps
-from burn_opencl.resampling import ResamplingOps
-from burn_opencl.sampling import SamplingOps
 from burn_opencl.scan import ScanOps
-from burn_opencl.searching import SearchingOps
 from burn_opencl.softmax import SoftmaxOps
 from burn_opencl.sorting import SortingOps
 from burn_opencl.staging import Uploads
-from burn_opencl.unfolding import UnfoldingOps
 from burn_opencl.usage import COMPUTED, usage_of
 from burn_opencl.writing import WritingOps
 

@@ -13,12 +13,13 @@ from burn.plugin_api import (
     check_conv_bias,
     conv_geometry,
     conv_weight_grad_geometry,
+    fits_windows,
     in_float32,
+    launch_columns,
 )
 from burn_opencl.base import OpenClOps
 from burn_opencl.buffers import Buffer
 from burn_opencl.dtypes import check_dtypes
-from burn_opencl.windows import SPATIAL_AXES, launch_windows
 
 if TYPE_CHECKING:
     from burn_opencl.launcher import Launcher
@@ -49,9 +50,9 @@ class ConvolutionOps(OpenClOps):
 
 @in_float32
 def _conv(ops: OpTable, x: Buffer, weight: Buffer, bias: Buffer | None, **attributes: Any) -> Any:
-    if len(attributes["stride"]) > SPATIAL_AXES:
-        return ops.decomposed("conv", x, weight, bias, **attributes)
     plan = conv_geometry(x.shape, weight.shape, **attributes)
+    if not fits_windows(plan.axes):
+        return ops.decomposed("conv", x, weight, bias, **attributes)
     check_conv_bias(bias, plan.outputs)
     check_dtypes("conv", x, weight, bias)
     device = x.owner
@@ -75,9 +76,9 @@ def _conv(ops: OpTable, x: Buffer, weight: Buffer, bias: Buffer | None, **attrib
 
 @in_float32
 def _weight_grad(ops: OpTable, x: Buffer, g: Buffer, **attributes: Any) -> Any:
-    if len(attributes["stride"]) > SPATIAL_AXES:
-        return ops.decomposed("conv_weight_grad", x, g, **attributes)
     plan = conv_weight_grad_geometry(x.shape, g.shape, **attributes)
+    if not fits_windows(plan.axes):
+        return ops.decomposed("conv_weight_grad", x, g, **attributes)
     check_dtypes("conv_weight_grad", x, g)
     device = x.owner
     launcher: Launcher = device.launcher
@@ -110,7 +111,5 @@ def _columns(
     count = math.prod(plan.counts)
     out = launcher.empty((examples, plan.groups, plan.terms, count), x.dtype)
     part = x.viewed((examples, *x.shape[1:]), x.strides, x.offset + start * x.strides[0])
-    # An item of a CPU writes the elements of a row of windows, one of a GPU an element.
-    items = out.size // max(1, plan.counts[-1]) if launcher.runtime.is_cpu else out.size
-    launch_windows(launcher, "columns", plan.axes, part, [out], items=items)
+    launch_columns(launcher, part, plan.axes, out)
     return out

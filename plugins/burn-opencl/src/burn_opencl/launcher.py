@@ -113,6 +113,77 @@ class Launcher(ElementwiseLauncher):
         moved = self.dense(x.permuted((*kept, *sorted(reduced))))
         return Rows(moved, math.prod([shape[number] for number in kept]), n, 1)
 
+    # What the shared kernels of core need (`KernelLauncher`)
+
+    @property
+    def is_cpu(self) -> bool:
+        """Whether the device is a processor."""
+        return self.runtime.is_cpu
+
+    @property
+    def units(self) -> int:
+        """Its cores, or what a GPU has in their stead."""
+        return self.runtime.units
+
+    fixes_sizes: Final = True
+
+    new = empty
+
+    @staticmethod
+    def parts(x: Buffer) -> Buffer:
+        """A real view of complex numbers."""
+        return x.parts
+
+    def of_parts(self, parts: Buffer, dtype: DType) -> Buffer:
+        """The complex numbers of a real tensor with their parts along the last axis."""
+        return self.dense(parts).of_parts(dtype)
+
+    @staticmethod
+    def dtype_of(x: Buffer) -> DType:
+        """Dtype of the elements."""
+        return x.dtype
+
+    @staticmethod
+    def offset_of(x: Buffer) -> int:
+        """Index of the first element in the memory."""
+        return x.offset
+
+    def shared_kernel(
+        self,
+        entry: str,
+        file: str,
+        c_type: str,
+        definitions: Mapping[str, str | int] = _NO_DEFINITIONS,
+        types: Mapping[str, str | int] = _NO_DEFINITIONS,
+        size: int = 0,
+    ) -> Any:
+        """A kernel of core, which knows types while it is compiled where it computes much."""
+        if types and self.is_specialized(size):
+            definitions = {**definitions, **types}
+        return self.kernel(entry, file, c_type, definitions)
+
+    def start(
+        self,
+        kernel: Any,
+        parameters: Sequence[int],
+        arrays: Sequence[Any],
+        items: int,
+        group: int = 0,
+    ) -> None:
+        """Launch a kernel of core."""
+        some = arrays[0]  # stands for an absent one
+        memories = [getattr(x, "memory", x) for x in [some if x is None else x for x in arrays]]
+        self.run(kernel, items, parameters, memories, group or SMALL_GROUP_ITEMS)
+
+    def index_error(self, op: str) -> tuple[Any, int]:
+        """See `index_error_memory`."""
+        return self.index_error_memory(op)
+
+    def table(self, make: Any, *arguments: Any) -> list[Buffer]:
+        """See `OpenClOps.tables`."""
+        found: list[Buffer] = self.owner.tables(make, *arguments)
+        return found
+
     # Kernels
 
     def is_specialized(self, size: int) -> bool:
@@ -200,6 +271,7 @@ def type_macros(c_type: str) -> dict[str, str | int]:
         return {"IS_DOUBLE": int(c_type == "double2")}
     return {
         "C": c_type,
+        "KIND": c_type,
         "IS_FLOATING": int(c_type in ("float", "double")),
         "IS_DOUBLE": int(c_type == "double"),
         "IS_SIGNED": int(c_type != "ulong"),

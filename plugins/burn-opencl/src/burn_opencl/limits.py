@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from burn.plugin_api import MAX_KERNEL_AXES
+
 __all__ = ["GPU_GROUP_ITEMS", "INT32_LIMIT", "MAX_KERNEL_AXES", "SMALL_GROUP_ITEMS"]
 
 SMALL_GROUP_ITEMS: Final = 64
@@ -11,9 +13,6 @@ SMALL_GROUP_ITEMS: Final = 64
 
 GPU_GROUP_ITEMS: Final = 256
 """Items of a work group of a GPU in kernels for large tensors."""
-
-MAX_KERNEL_AXES: Final = 8
-"""Axes for which the parameters of a kernel have room."""
 
 INT32_LIMIT: Final = 1 << 31
 """Counts below this limit fit into integers of 32 bits, with which GPUs divide faster."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import atexit
 import functools
 import os
+import re
 import threading
 import time
 from collections.abc import Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Final
 
+from burn.plugin_api import shared_source
 from burn_opencl import __version__
 
 if TYPE_CHECKING:
@@ -22,10 +24,15 @@ __all__ = ["Programs", "text_of"]
 _MAX_SHARE_FOR_SAVING: Final = 0.1
 """Share of the time of a process that writing binaries at its end may add."""
 
+_USES_FOUR: Final = re.compile(r"_four\b|_FOUR\b")
+"""What a shared source has that accesses four elements at once."""
+
 
 @functools.cache
 def text_of(file: str) -> str:
-    """Text of a kernel file."""
+    """Text of a kernel file: a shared source of core, or one of this plugin."""
+    if file.endswith(".c"):
+        return shared_source(file)
     return resources.files("burn_opencl.kernels").joinpath(file).read_text(encoding="utf-8")
 
 
@@ -80,7 +87,10 @@ class Programs:
             if not macro.startswith("HAS_") or macro in text or macro == "HAS_FP64"
         }
         source = "".join([f"#define {macro} {value}\n" for macro, value in macros.items()])
-        source += "\n".join([text_of("dialect.cl"), text_of("common.cl"), body, text])
+        files = ["dialect.cl", "common.c"]
+        if file.endswith(".c") and _USES_FOUR.search(text):
+            files += ["vec4.cl", "four.c"]
+        source += "\n".join([*map(text_of, files), body, text])
         program = self._programs.get(source)
         if program is None:
             program = self._program(source)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from burn_opencl.dtypes import DTYPE_CODES, c_type_of
 from burn_opencl.limits import GPU_GROUP_ITEMS, INT32_LIMIT
 from burn_opencl.sorting import sort_by_digits
 
 if TYPE_CHECKING:
+    from burn.plugin_api import Update
     from burn_opencl.buffers import Buffer
     from burn_opencl.launcher import Launcher
 
@@ -28,39 +29,28 @@ _LANES_PER_KEY: Final = 32
 """Items that compare a key with the others."""
 
 
-def updates_by_segments(launcher: Launcher, columns: int, count: int, length: int) -> bool:
+def updates_by_segments(launcher: Launcher, rule: Update) -> bool:
     """Whether an item for each column would leave most of a GPU without work."""
     runtime = launcher.runtime
-    few = columns < _MAX_COLUMNS_PER_UNIT * runtime.units
-    return not runtime.is_cpu and few and count >= _MIN_UPDATES and max(count, length) < INT32_LIMIT
+    few = rule.outer * rule.inner < _MAX_COLUMNS_PER_UNIT * runtime.units
+    is_narrow = max(rule.count, rule.length) < INT32_LIMIT
+    return not runtime.is_cpu and few and rule.count >= _MIN_UPDATES and is_narrow
 
 
 def update_segments(
-    launcher: Launcher,
-    out: Buffer,
-    indices: Buffer,
-    values: Buffer,
-    sizes: tuple[int, int, int, int],
-    *,
-    shared: bool,
-    update: int,
-    error: tuple[Any, int],
+    launcher: Launcher, out: Buffer, indices: Buffer, values: Buffer, rule: Update
 ) -> None:
-    """Update dense elements as (outer, length, inner) by dense values as (outer, count, inner).
-
-    Indices are a vector that all columns share, or have the layout of the values. `error` is the
-    memory for an index error, and the op's number.
-    """
-    outer, length, count, inner = sizes
-    columns = outer * inner
+    """Update dense elements as (outer, length, inner) by dense values as (outer, count, inner)."""
+    length, count, inner, shared = rule.length, rule.count, rule.inner, rule.is_select
+    columns, update = rule.outer * inner, rule.code
     rows = 1 if shared else columns
-    error_memory, op_number = error
+    error_memory, op_number = launcher.index_error_memory(rule.op)
     keys, positions = (launcher.scratch(4 * rows * count) for _ in range(2))
     dtype = out.dtype
     c_type = c_type_of(dtype)
     code = DTYPE_CODES[indices.dtype.name]
     offsets = (indices.offset, values.offset)
-    parameters = (columns, count, length, inner, *offsets, int(shared), code, op_number)
+    parameters = (columns, count, length, inner, rule.parts, *offsets, int(shared), code, op_number)
     kernel = launcher.kernel("make_keys", "segments.cl", c_type)
     launcher.run(
         kernel,
@@ -92,7 +82,8 @@ def update_segments(
         definitions = {"TYPE": DTYPE_CODES[dtype.name], "UPDATE": update, "IS_FIRST": int(first)}
         definitions["CHUNK"] = chunk
         kernel = launcher.kernel("combine_segments", "segments.cl", c_type, definitions)
-        parameters = (columns, count, length, inner, *offsets, int(shared and first), 0, 0)
+        sizes = (columns, count, length, inner, rule.parts)
+        parameters = (*sizes, *offsets, int(shared and first), 0, 0)
         memories = (out.memory, keys, positions, source, carried_keys, carried)
         launcher.run(kernel, columns * chunks, parameters, memories, GPU_GROUP_ITEMS)
         if chunks == 1:

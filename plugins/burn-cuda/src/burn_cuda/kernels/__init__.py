@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Mapping
 from importlib import resources
 from typing import Final
 
-from burn.plugin_api import DType
+from burn.plugin_api import DType, shared_source
 
 __all__ = [
     "C_TYPES",
@@ -16,6 +17,7 @@ __all__ = [
     "c_type",
     "compiler_options",
     "computed_type",
+    "core_source",
     "shared",
     "source",
     "text",
@@ -83,6 +85,41 @@ def source(name: str, **definitions: str | int) -> str:
     macros = "".join([f"#define {macro} {value}\n" for macro, value in definitions.items()])
     has_complex = any(str(value).startswith("complex") for value in definitions.values())
     return f"{shared(has_complex=has_complex)}\n{macros}{text(name)}"
+
+
+_USES_FOUR: Final = re.compile(r"_four\b|_FOUR\b")
+"""What a shared source of core has that accesses four elements at once."""
+
+_C_TYPES_OF_KINDS: Final = {"long": "int64", "ulong": "uint64"}
+
+
+def core_source(file: str, kind: str, definitions: Mapping[str, str | int]) -> str:
+    """A shared source of core after the header of this dialect.
+
+    Parameters
+    ----------
+    file : str
+        The source.
+    kind : str
+        What `c_type_of` returns: the type that the kernel computes in.
+    definitions : dict
+        Macros.
+    """
+    macros: dict[str, str | int] = {
+        "C": _C_TYPES_OF_KINDS.get(kind, kind),
+        "KIND": kind,
+        "IS_CPU": 0,
+        "IS_DOUBLE": int(kind == "double"),
+        "IS_FLOATING": int(kind in ("float", "double")),
+        "IS_SIGNED": int(kind != "ulong"),
+        **definitions,
+    }
+    lines = "".join([f"#define {macro} {value}\n" for macro, value in macros.items()])
+    body = shared_source(file)
+    parts = [text("generated.cuh"), text("dialect.cuh"), lines, shared_source("common.c")]
+    if _USES_FOUR.search(body):
+        parts += [text("four.cuh"), shared_source("four.c")]
+    return "\n".join([*parts, body])
 
 
 def shared(*, has_complex: bool = False) -> str:

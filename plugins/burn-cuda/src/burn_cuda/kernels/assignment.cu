@@ -1,4 +1,4 @@
-// E: elements, I: indices, SELECTS as in indexing.cu. The last of several values for one element wins:
+// E: elements, I: indices, SELECTS and PARTS as in indexing.cu. The last of several values for one element wins:
 // `find_writers` finds the index of that value for each element, `assign` writes it.
 
 __device__ __forceinline__ int64 target_offset(
@@ -6,7 +6,7 @@ __device__ __forceinline__ int64 target_offset(
     int64 op) {
     const int64 row = k / inner;
     const int64 outer = row / count;
-    const int64 position = SELECTS ? row - outer * count : k;
+    const int64 position = SELECTS ? row - outer * count : k / PARTS;
     const int64 index = checked_index(signed_index(indices[position]), length, flag, op);
     return index < 0 ? -1 : (outer * length + index) * inner + (k - row * inner);
 }

@@ -1,5 +1,5 @@
 // E: elements, V: values that are added to them, I: indices, SELECTS: 1 where the indices are a vector
-// along the axis, LABELS: defined where they do not count from the end.
+// along the axis, LABELS: defined where they do not count from the end, PARTS: neighbours that share one.
 // x is dense with shape (outer, length, inner), indices and values with shape (outer, count, inner).
 
 struct Position {
@@ -13,7 +13,7 @@ __device__ __forceinline__ Position position(
     int64 op) {
     const int64 row = k / inner;
     const int64 outer = row / count;
-    const int64 offset = SELECTS ? row - outer * count : k;
+    const int64 offset = SELECTS ? row - outer * count : k / PARTS;
 #ifdef LABELS
     const int64 index = checked_class(signed_index(indices[offset]), length, flag, op);
 #else
@@ -22,17 +22,6 @@ __device__ __forceinline__ Position position(
     return Position{outer, k - row * inner, index};
 }
 
-#ifdef GATHERS
-extern "C" __global__ void gather(
-    const E* __restrict__ x, const I* __restrict__ indices, E* __restrict__ out, int64 length,
-    int64 count, int64 inner, int64 n, int64* flag, int64 op) {
-    const int64 k = (int64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (k >= n) return;
-    const Position at = position(k, indices, length, count, inner, flag, op);
-    const E zero = {};
-    out[k] = at.index < 0 ? zero : x[(at.outer * length + at.index) * inner + at.inner];
-}
-#else
 
 __device__ __forceinline__ void atomic_sum(float* address, float value) { atomicAdd(address, value); }
 __device__ __forceinline__ void atomic_sum(int* address, int value) { atomicAdd(address, value); }
@@ -137,4 +126,3 @@ extern "C" __global__ void scatter(
     atomic_sum(target, (E)load(values[k]));
 #endif
 }
-#endif

@@ -1,4 +1,4 @@
-// All that is specific to OpenCL C. The other files use these macros and plain C.
+// OpenCL C for the kernel sources, those of this plugin and the shared ones of core (burn/shared_kernels).
 
 #ifdef HAS_FP64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -7,6 +7,11 @@
 // Products and sums are rounded separately, as on all backends, except where a kernel calls `fma`.
 #pragma OPENCL FP_CONTRACT OFF
 
+typedef long int64;
+typedef ulong uint64;
+
+#define FUNCTION inline
+#define GROUP_ITEMS 64
 #define KERNEL(SIZE) __kernel __attribute__((reqd_work_group_size(SIZE, 1, 1)))
 #define GLOBAL __global
 #define LOCAL __local
@@ -23,6 +28,11 @@
 #define READ_HALF(p, i) vload_half(i, (GLOBAL const half*)(p))
 #define WRITE_HALF(p, i, v) vstore_half_rte(v, i, (GLOBAL half*)(p))
 #define MUL_HI(x, y) mul_hi(x, y)
+#define MULTIPLY_ADD(x, y, z) ((x) * (y) + (z))
+#define SINE_AND_COSINE(turn, sine, cosine)       \
+    const C angle = (turn) * (C)6.283185307179586; \
+    sine = sin(angle);                            \
+    cosine = cos(angle);
 
 // Rounds float32 to float16.
 inline float ROUND_TO_HALF(float x) {

@@ -3,7 +3,7 @@
 // of the outer * inner columns has `count` updates.
 
 typedef struct {
-    long columns, count, length, inner, index_offset, value_offset, shared, index_type, op;
+    long columns, count, length, inner, parts, index_offset, value_offset, shared, index_type, op;
 } Parameters;
 
 // Marks carried keys without a value.
@@ -16,7 +16,8 @@ KERNEL(256) void make_keys(
     const long i = ITEM, count = parameters.count, column_index = i / count, k = i % count;
     if (column_index >= (parameters.shared ? 1 : parameters.columns)) return;
     const long column = column_index % parameters.inner, row = column_index / parameters.inner;
-    const long position = parameters.shared ? k : (row * count + k) * parameters.inner + column;
+    const long position =
+        parameters.shared ? k : ((row * count + k) * parameters.inner + column) / parameters.parts;
     const int type = (int)parameters.index_type;
     const long index = checked_index(read_ulong(indices, parameters.index_offset + position, type), type,
                                 parameters.length, error, parameters.op);

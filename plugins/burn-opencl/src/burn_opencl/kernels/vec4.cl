@@ -3,6 +3,8 @@
 #define VEC4 CONCAT(C, 4)
 #define READ_VEC4 CONCAT(read_quad_, C)
 #define WRITE_VEC4 CONCAT(write_quad_, C)
+#define READ_FOUR(p, i, type, x) STORE_VEC4(READ_VEC4(p, i, type), x)
+#define WRITE_FOUR(p, i, type, x) WRITE_VEC4(p, i, type, LOAD_VEC4(x))
 #define LOAD_VEC4(p) CONCAT(vload, 4)(0, p)
 #define STORE_VEC4(x, p) CONCAT(vstore, 4)(x, 0, p)
 #define VECTOR_AT(T, p, i) (*((GLOBAL const T*)(p) + (i) / 4))
