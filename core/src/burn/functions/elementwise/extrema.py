@@ -18,27 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["fmax", "fmin"]
 
 
+@documented_as(maximum)
 def fmax(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise larger value, ignoring NaN.
 
     Unlike `maximum` it is NaN only where both operands are.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Real numbers, of shapes that broadcast; at least one is a tensor.
-
-    Returns
-    -------
-    Tensor
-        Of the shape to which the operands broadcast and the dtype to which they promote.
-
-    Raises
-    ------
-    DTypeError
-        If an operand is boolean or complex.
-    ShapeError
-        If the shapes do not broadcast.
 
     Examples
     --------

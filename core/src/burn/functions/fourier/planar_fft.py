@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["fft2", "ifft2", "irfft2", "rfft2"]
 
 
+@documented_as(fftn)
 def fft2(
     x: Tensor,
     /,
@@ -25,33 +26,12 @@ def fft2(
 ) -> Tensor:
     """Spectrum along two axes; along the last two if none are named.
 
+    The other parameters are those of `fftn`.
+
     Parameters
     ----------
-    x : Tensor
-        Complex tensor, or a real one.
-    s : sequence of int, optional
-        Length of each transform: an axis is cropped to it, or padded with zeros at its end.
     axes : sequence of int
         The axes to transform.
-    norm : {"backward", "ortho", "forward"}
-        ``"forward"`` divides transforms into frequencies by the number of elements, ``"backward"``
-        their inverses, ``"ortho"`` both by its square root.
-
-    Returns
-    -------
-    Tensor
-        Complex, with as many frequencies along each axis as its length in `s`.
-
-    Raises
-    ------
-    ArgumentError
-        If there is not one length for each axis, or `norm` is another string.
-    AxisError
-        If `x` has no such axis, or one is named twice.
-    DTypeError
-        If the device has no complex numbers; `burn.signal` has transforms to pairs of real tensors.
-    ShapeError
-        If a length is less than 1.
 
     Examples
     --------
@@ -127,6 +107,7 @@ def rfft2(
     return rfftn(x, s=s, axes=axes, norm=norm)
 
 
+@documented_as(irfftn)
 def irfft2(
     x: Tensor,
     /,
@@ -137,32 +118,12 @@ def irfft2(
 ) -> Tensor:
     """The real signal along two axes that a halved spectrum belongs to: the inverse of `rfft2`.
 
+    The other parameters are those of `irfftn`.
+
     Parameters
     ----------
-    x : Tensor
-        Complex tensor, halved along the last of the axes, or a real one.
-    s : sequence of int, optional
-        Length of the signal along each axis; along the last it is ``2 * (frequencies - 1)`` if left
-        out.
     axes : sequence of int
         The axes to transform.
-    norm : {"backward", "ortho", "forward"}
-        ``"forward"`` divides transforms into frequencies by the number of elements, ``"backward"``
-        their inverses, ``"ortho"`` both by its square root.
-
-    Returns
-    -------
-    Tensor
-        Real, with as many samples along each axis as its length in `s`.
-
-    Raises
-    ------
-    ArgumentError
-        If there is not one length for each axis, or `norm` is another string.
-    AxisError
-        If `x` has no such axis, or one is named twice.
-    ShapeError
-        If a length is less than 1.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.functions import calls
 from burn.functions.nn._spatial_arguments import (
     Padding,
@@ -12,6 +13,7 @@ from burn.functions.nn._spatial_arguments import (
     check_batch,
     per_axis,
 )
+from burn.functions.nn.convolution import conv2d
 from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["deform_conv2d"]
 
 
+@documented_as(conv2d)
 def deform_conv2d(
     x: Tensor,
     offset: Tensor,
@@ -39,6 +42,8 @@ def deform_conv2d(
     J. Dai et al., "Deformable convolutional networks" (2017, arXiv:1703.06211); with a mask, X. Zhu
     et al., "Deformable ConvNets v2" (2019, arXiv:1811.11168).
 
+    The other parameters are those of `conv2d`.
+
     Parameters
     ----------
     x : Tensor, shape (N, C, H, W)
@@ -50,14 +55,8 @@ def deform_conv2d(
         A kernel for each output channel and each channel of its group.
     mask : Tensor, shape (N, offset_groups * kernel height * kernel width, rows, columns), optional
         Factors of the sampled values; ones by default.
-    bias : Tensor, shape (O,), optional
-        Added to each output channel.
-    stride : int or tuple of int
-        Distance between neighbouring windows.
     padding : int, or tuple of int or of pairs of int
         Number of zeros at both ends of each axis; a pair has those before and after.
-    dilation : int or tuple of int
-        Distance between the elements of a window.
     weight_groups : int
         Number of groups of channels that are convolved separately.
     offset_groups : int
@@ -67,13 +66,6 @@ def deform_conv2d(
     -------
     Tensor, shape (N, O, rows, columns)
         As many rows and columns as `conv2d` gives.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not fit each other, or the kernel is longer than the padded image.
-    ArgumentError
-        If a number is out of its range.
 
     Examples
     --------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from burn.docstrings import documented_as
 from burn.errors import ShapeError
 from burn.functions.common import Axis
 from burn.functions.elementwise import isnan
@@ -23,27 +24,21 @@ __all__ = ["median", "median_with_indices"]
 
 
 @reduction
+@documented_as(mean)
 def median(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Middle of the elements in sorted order, of an even number the mean of the middle two.
+
+    The other parameters are those of `mean`.
 
     Parameters
     ----------
     x : Tensor
         Real tensor; integers give the default float dtype.
-    axis : int, tuple of int or None
-        Axes to reduce; None for all.
-    keepdims : bool
-        Whether the reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
         The medians, without the reduced axes. NaN propagates, and the median of no elements is NaN.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
 
     Examples
     --------
@@ -67,6 +62,7 @@ def median(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 
 @reduction
+@documented_as(argmax)
 def median_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> ValuesAndIndices:
     """Median along an axis, and its index; of an even number of elements the lower middle one.
 
@@ -86,13 +82,6 @@ def median_with_indices(x: Tensor, /, *, axis: int, keepdims: bool = False) -> V
     indices : Tensor
         Their indices along the axis, in the device's default integer dtype; of equal elements the
         one that a stable sort brings to the middle.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-    ShapeError
-        If there are no elements to choose from.
 
     Examples
     --------

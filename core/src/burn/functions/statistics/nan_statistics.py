@@ -22,7 +22,7 @@ from burn.functions.normalize import (
 )
 from burn.functions.quantization import numbers_of
 from burn.functions.searching import argmax, count_nonzero, where
-from burn.functions.statistical import max, min, prod, sum
+from burn.functions.statistical import max, min, prod, sum, var
 from burn.functions.utility import all
 
 if TYPE_CHECKING:
@@ -42,31 +42,23 @@ __all__ = [
 
 
 @reduction
+@documented_as(sum)
 def nansum(
     x: Tensor, /, *, axis: Axis = None, dtype: DTypeLike | None = None, keepdims: bool = False
 ) -> Tensor:
     """Sum of the elements that are not NaN.
 
+    The other parameters are those of `sum`.
+
     Parameters
     ----------
-    x : Tensor
-        Tensor of numbers; booleans count as 0 and 1.
-    axis : int, tuple of int or None
-        Axes to reduce; None for all.
     dtype : DType, optional
         Dtype of the sum; see `sum`.
-    keepdims : bool
-        Whether the reduced axes stay, with length 1.
 
     Returns
     -------
     Tensor
         The sums, without the summed axes; of NaN alone 0.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
 
     Examples
     --------
@@ -106,30 +98,17 @@ def nanprod(
 
 
 @reduction
+@documented_as(max)
 def nanmax(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Largest element that is not NaN.
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor.
-    axis : int, tuple of int or None
-        Axes to reduce; None for all.
-    keepdims : bool
-        Whether the reduced axes stay, with length 1.
+    The parameters are those of `max`.
 
     Returns
     -------
     Tensor
         The largest elements, in the dtype of `x`, without the searched axes; of NaN alone NaN.
         Equal elements share the gradient.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-    ShapeError
-        If there are no elements to choose from.
 
     Examples
     --------
@@ -163,32 +142,16 @@ def nanmin(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor
 
 
 @reduction
+@documented_as(argmax)
 def nanargmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """Index of the largest element that is not NaN, the first of equals.
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor.
-    axis : int, optional
-        The axis to search along; without one, the index is that among all elements in row-major
-        order.
-    keepdims : bool
-        Whether the reduced axes stay, with length 1.
-
-    Returns
-    -------
-    Tensor
-        In the device's default integer dtype, without the searched axes.
+    The parameters are those of `argmax`.
 
     Raises
     ------
-    AxisError
-        If `x` has no such axis.
     OutOfRangeError
         If all elements of a slice are NaN; on an asynchronous device at the next read.
-    ShapeError
-        If there are no elements to choose from.
 
     Examples
     --------
@@ -245,6 +208,7 @@ def nanmean(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tenso
 
 
 @reduction
+@documented_as(var)
 def nanvar(
     x: Tensor,
     /,
@@ -256,16 +220,10 @@ def nanvar(
 ) -> Tensor:
     """Variance of the elements that are not NaN.
 
+    The other parameters are those of `var`.
+
     Parameters
     ----------
-    x : Tensor
-        Real tensor; integers give the default float dtype.
-    axis : int, tuple of int or None
-        Axes to reduce; None for all.
-    correction : float
-        What the number of elements is reduced by; 1 for an unbiased estimate (Bessel).
-    keepdims : bool
-        Whether the reduced axes stay, with length 1.
     mean : Tensor, optional
         The mean to measure from, as `nanmean` gives it with ``keepdims=True``.
 
@@ -273,13 +231,6 @@ def nanvar(
     -------
     Tensor
         The variances, without the reduced axes; of NaN alone, and of no elements, NaN.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
-    ShapeError
-        If the mean does not broadcast to the shape of `x`.
 
     Examples
     --------

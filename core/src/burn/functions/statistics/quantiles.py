@@ -28,6 +28,7 @@ from burn.functions.quantization import numbers_of
 from burn.functions.searching import count_nonzero, where
 from burn.functions.sorting import sort
 from burn.functions.statistics._rows import kept_shape, rows_over
+from burn.functions.statistics.median import median
 from burn.public_calls import shown_value
 
 if TYPE_CHECKING:
@@ -157,27 +158,16 @@ def nanquantile(
 
 
 @reduction
+@documented_as(median)
 def nanmedian(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """Median of the elements that are not NaN.
 
-    Parameters
-    ----------
-    x : Tensor
-        Real tensor; integers give the default float dtype.
-    axis : int, tuple of int or None
-        Axes to reduce; None for all.
-    keepdims : bool
-        Whether the reduced axes stay, with length 1.
+    The parameters are those of `median`.
 
     Returns
     -------
     Tensor
         The medians, without the reduced axes. Of NaN alone, and of no elements, it is NaN.
-
-    Raises
-    ------
-    AxisError
-        If `x` has no such axis.
 
     Examples
     --------
