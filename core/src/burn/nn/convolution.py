@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from burn.docstrings import documented_as
 from burn.errors import ArgumentError
+from burn.functions.nn.spatial_words import SIGNALS, VOLUMES
 from burn.functions.rearranging import pad
 from burn.nn import functional as F, init
 from burn.nn.module import Module
@@ -112,27 +113,6 @@ class _Convolution(Module):
         return pad(x, ((0, 0), (0, 0), *pairs), _PAD_MODES[self.padding_mode])
 
 
-class Conv1d(_Convolution):
-    """Convolution of signals, of shape (N, C, L); its arguments are those of `Conv2d`.
-
-    Attributes
-    ----------
-    weight : Tensor, shape (out_channels, in_channels / groups, kernel)
-        As in PyTorch.
-    bias : Tensor, shape (out_channels,), or None
-        Added to each output channel.
-
-    Examples
-    --------
-    >>> import burn
-    >>> burn.nn.Conv1d(3, 16, 5, padding="same")(burn.ones((8, 3, 20))).shape
-    (8, 16, 20)
-    """
-
-    _axis_count = 1
-    _function = staticmethod(F.conv1d)
-
-
 @documented_as(F.conv2d)
 class Conv2d(_Convolution):
     """Convolution of images, of shape (N, C, H, W); the kernel is not flipped.
@@ -185,15 +165,24 @@ class Conv2d(_Convolution):
     _function = staticmethod(F.conv2d)
 
 
+@documented_as(Conv2d, SIGNALS)
+class Conv1d(_Convolution):
+    """Convolution of signals, of shape (N, C, L); its arguments are those of `Conv2d`.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.Conv1d(3, 16, 5, padding="same")(burn.ones((8, 3, 20))).shape
+    (8, 16, 20)
+    """
+
+    _axis_count = 1
+    _function = staticmethod(F.conv1d)
+
+
+@documented_as(Conv2d, VOLUMES)
 class Conv3d(_Convolution):
     """Convolution of volumes, of shape (N, C, D, H, W); its arguments are those of `Conv2d`.
-
-    Attributes
-    ----------
-    weight : Tensor, shape (out_channels, in_channels / groups, *kernel_size)
-        As in PyTorch.
-    bias : Tensor, shape (out_channels,), or None
-        Added to each output channel.
 
     Examples
     --------
@@ -252,27 +241,6 @@ class _TransposedConvolution(Module):
         )
 
 
-class ConvTranspose1d(_TransposedConvolution):
-    """Transposed convolution of signals; its arguments are those of `ConvTranspose2d`.
-
-    Attributes
-    ----------
-    weight : Tensor, shape (in_channels, out_channels / groups, kernel)
-        As in PyTorch.
-    bias : Tensor, shape (out_channels,), or None
-        Added to each output channel.
-
-    Examples
-    --------
-    >>> import burn
-    >>> burn.nn.ConvTranspose1d(16, 3, 4, stride=2, padding=1)(burn.ones((8, 16, 10))).shape
-    (8, 3, 20)
-    """
-
-    _axis_count = 1
-    _function = staticmethod(F.conv_transpose1d)
-
-
 @documented_as(F.conv_transpose2d)
 class ConvTranspose2d(_TransposedConvolution):
     """Transposed convolution of images: each element is spread over a window of the output.
@@ -320,15 +288,24 @@ class ConvTranspose2d(_TransposedConvolution):
     _function = staticmethod(F.conv_transpose2d)
 
 
+@documented_as(ConvTranspose2d, SIGNALS)
+class ConvTranspose1d(_TransposedConvolution):
+    """Transposed convolution of signals; its arguments are those of `ConvTranspose2d`.
+
+    Examples
+    --------
+    >>> import burn
+    >>> burn.nn.ConvTranspose1d(16, 3, 4, stride=2, padding=1)(burn.ones((8, 16, 10))).shape
+    (8, 3, 20)
+    """
+
+    _axis_count = 1
+    _function = staticmethod(F.conv_transpose1d)
+
+
+@documented_as(ConvTranspose2d, VOLUMES)
 class ConvTranspose3d(_TransposedConvolution):
     """Transposed convolution of volumes; its arguments are those of `ConvTranspose2d`.
-
-    Attributes
-    ----------
-    weight : Tensor, shape (in_channels, out_channels / groups, *kernel_size)
-        As in PyTorch.
-    bias : Tensor, shape (out_channels,), or None
-        Added to each output channel.
 
     Examples
     --------

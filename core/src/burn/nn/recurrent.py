@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError, ShapeError
 from burn.functions.creation import zeros
 from burn.functions.manipulation import concat, expand_dims, moveaxis, squeeze, stack
@@ -22,6 +23,10 @@ __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
 Nonlinearity: TypeAlias = Literal["tanh", "relu"]
 
 _PARAMETERS: Final = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+
+_THREE_GATES: Final = {"(H, ": "(3 * H, ", "(H,)": "(3 * H,)"}
+_FOUR_GATES: Final = {"(H, ": "(4 * H, ", "(H,)": "(4 * H,)"}
+"""Shapes of parameters where each is that of several gates, for `documented_as`."""
 
 
 class _Recurrent(Module):
@@ -283,41 +288,14 @@ class RNN(_RnnKind, _Layers):
         return output, h
 
 
+@documented_as(RNN, _FOUR_GATES)
 class LSTM(_LstmKind, _Layers):
     """Layers with long short-term memory: a cell state that gates change and read.
 
     In each step ``c = sigmoid(f) * c + sigmoid(i) * tanh(k)`` and ``h = sigmoid(o) * tanh(c)``,
     where i, f, k and o are the parts of ``W_ih x + b_ih + W_hh h + b_hh``.
 
-    Parameters
-    ----------
-    input_size : int
-        Number of features I of a step.
-    hidden_size : int
-        Number of hidden values H.
-    num_layers : int
-        Number of layers L, each of which takes the output of the one before.
-    bias : bool
-        Whether there are biases.
-    batch_first : bool
-        Whether inputs and outputs have the axes (N, T, ...) instead of (T, N, ...). States have the
-        same shape either way.
-    dropout : float
-        Probability with which training zeroes an element of the output of a layer, but the last.
-    bidirectional : bool
-        Whether a second set of layers takes the steps from the last to the first.
-    dtype : DType, optional
-        Of the parameters.
-    device : Device or str, optional
-        Where they are.
-
-    Attributes
-    ----------
-    weight_ih_l0, weight_hh_l0 : Tensor, shapes (4 * H, I) and (4 * H, H)
-        Of layer 0; later layers have the shape (4 * H, H), or (4 * H, 2 * H) if bidirectional. The
-        names of the second direction end in ``_reverse``.
-    bias_ih_l0, bias_hh_l0 : Tensor, shape (4 * H,), or None
-        Its biases.
+    The parameters are those of `RNN`.
 
     Examples
     --------
@@ -340,6 +318,7 @@ class LSTM(_LstmKind, _Layers):
         return output, (h, c)
 
 
+@documented_as(RNN, _THREE_GATES)
 class GRU(_GruKind, _Layers):
     """Layers of gated recurrent units: each step mixes the state with a candidate.
 
@@ -347,37 +326,18 @@ class GRU(_GruKind, _Layers):
     ``z`` is the same with parameters of its own, and
     ``n = tanh(W_in x + b_in + r * (W_hn h + b_hn))``.
 
+    The other parameters are those of `RNN`.
+
     Parameters
     ----------
-    input_size : int
-        Number of features I of a step.
-    hidden_size : int
-        Number of hidden values H.
-    num_layers : int
-        Number of layers L, each of which takes the output of the one before.
-    bias : bool
-        Whether there are biases.
     reset_after : bool
         Whether r multiplies the product with the state, as in PyTorch, or else the state.
-    batch_first : bool
-        Whether inputs and outputs have the axes (N, T, ...) instead of (T, N, ...). States have the
-        same shape either way.
-    dropout : float
-        Probability with which training zeroes an element of the output of a layer, but the last.
-    bidirectional : bool
-        Whether a second set of layers takes the steps from the last to the first.
-    dtype : DType, optional
-        Of the parameters.
-    device : Device or str, optional
-        Where they are.
 
     Attributes
     ----------
     weight_ih_l0, weight_hh_l0 : Tensor, shapes (3 * H, I) and (3 * H, H)
         Of layer 0, with the rows of r, z and n; later layers have the shape (3 * H, H), or
         (3 * H, 2 * H) if bidirectional. The names of the second direction end in ``_reverse``.
-    bias_ih_l0, bias_hh_l0 : Tensor, shape (3 * H,), or None
-        Its biases.
 
     Examples
     --------
@@ -508,28 +468,11 @@ class RNNCell(_RnnKind, _Cell):
         return h
 
 
+@documented_as(RNNCell, _FOUR_GATES)
 class LSTMCell(_LstmKind, _Cell):
     """One step of long short-term memory; see `LSTM`.
 
-    Parameters
-    ----------
-    input_size : int
-        Number of features I.
-    hidden_size : int
-        Number of hidden values H.
-    bias : bool
-        Whether there are biases.
-    dtype : DType, optional
-        Of the parameters.
-    device : Device or str, optional
-        Where they are.
-
-    Attributes
-    ----------
-    weight_ih, weight_hh : Tensor, shapes (4 * H, I) and (4 * H, H)
-        The weights.
-    bias_ih, bias_hh : Tensor, shape (4 * H,), or None
-        The biases.
+    The parameters are those of `RNNCell`.
 
     Examples
     --------
@@ -548,30 +491,16 @@ class LSTMCell(_LstmKind, _Cell):
         return h, c
 
 
+@documented_as(RNNCell, _THREE_GATES)
 class GRUCell(_GruKind, _Cell):
     """One step of gated recurrent units; see `GRU`.
 
+    The other parameters are those of `RNNCell`.
+
     Parameters
     ----------
-    input_size : int
-        Number of features I.
-    hidden_size : int
-        Number of hidden values H.
-    bias : bool
-        Whether there are biases.
     reset_after : bool
         Whether the reset gate multiplies the product with the state, or else the state.
-    dtype : DType, optional
-        Of the parameters.
-    device : Device or str, optional
-        Where they are.
-
-    Attributes
-    ----------
-    weight_ih, weight_hh : Tensor, shapes (3 * H, I) and (3 * H, H)
-        The weights.
-    bias_ih, bias_hh : Tensor, shape (3 * H,), or None
-        The biases.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError, OperandTypeError
 from burn.nn import functional as F
 from burn.nn.attention import MultiHeadAttention
@@ -146,8 +147,11 @@ class TransformerEncoderLayer(_Layer):
         return self._residual(x, self.norm2, self._feed_forward)
 
 
+@documented_as(TransformerEncoderLayer)
 class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to a memory, and a feed-forward network, with residuals.
+
+    The other parameters are those of `TransformerEncoderLayer`.
 
     Parameters
     ----------
@@ -155,22 +159,10 @@ class TransformerDecoderLayer(_Layer):
         Number of features, of the memory as well.
     num_heads : int
         Number of heads of both attentions.
-    feed_forward_dim : int
-        Number of features between the two layers of the feed-forward network.
     dropout : float
         As in `TransformerEncoderLayer`.
-    activation : str or callable
-        Name of a function of `burn.nn.functional`, or a function.
     norm_first : bool
         Whether to normalize the inputs of all parts, and not the sums after them.
-    bias : bool
-        Whether layers have one.
-    epsilon : float
-        Of the normalizations.
-    dtype : DType, optional
-        Of the parameters.
-    device : Device or str, optional
-        Where they are.
 
     Notes
     -----

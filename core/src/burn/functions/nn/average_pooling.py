@@ -12,8 +12,8 @@ from burn.functions.nn._spatial_arguments import (
     PerAxis,
     adaptive_sizes,
 )
-from burn.functions.nn._spatial_words import SIGNALS, VOLUMES
 from burn.functions.nn._window_means import window_means
+from burn.functions.nn.spatial_words import SIGNALS, VOLUMES
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
