@@ -8,6 +8,8 @@ from burn import bfloat16, float16, float32, float64, int8, int32, int64, uint8
 from burn.dtype import bool_
 from burn.kernels import Apply, Index, Kernel, Literal, Load, Reduce, Scalar, Store
 from burn.kernels.expressions import Nodes, expression
+from burn.kernels.layout import generalized
+from burn.kernels.parts import divided
 from burn.plugin_api import Kind
 from burn.testing.tolerance import compare
 from crossing import crossed
@@ -27,20 +29,22 @@ def uploaded(device, array):
 
 
 def check(device, kernel, inputs, scalars=(), lanes=256):
-    """Run a kernel on the device and by the reference, and compare."""
+    """Run a kernel on the device, also that for other shapes, and compare with the reference."""
     from burn_opencl.dialect import OpenClDialect
 
     dialect = OpenClDialect(lanes, has_fp64=True, is_cpu=lanes == 1)
     shapes = tuple((count,) for _, count in kernel.outputs)
-    launch = device.load_kernel(dialect.source(kernel), shapes)
     primitives = tuple(uploaded(device, source) for source in inputs)
-    results = launch(primitives, scalars, (None,) * len(shapes))
     expected = [np.zeros(count, dtype.numpy) for dtype, count in kernel.outputs]
     run_kernel(kernel, [source.reshape(-1) for source in inputs], scalars, expected)
-    for result, wanted, (dtype, _) in zip(results, expected, kernel.outputs, strict=True):
-        actual = device.to_data(result).array
-        wide = wanted.astype(np.float64) if dtype.is_float else wanted
-        assert compare(actual, wide, dtype).text == ""
+    general, lengths = generalized(kernel)
+    for form, numbers in ((general, (*scalars, *lengths)), (kernel, scalars)):
+        launch = device.load_kernel(dialect.source(form), shapes)
+        results = launch(primitives, numbers, (None,) * len(shapes))
+        for result, wanted, (dtype, _) in zip(results, expected, kernel.outputs, strict=True):
+            actual = device.to_data(result).array
+            wide = wanted.astype(np.float64) if dtype.is_float else wanted
+            assert compare(actual, wide, dtype).text == ""
     return results
 
 
@@ -102,6 +106,18 @@ def test_a_reduction_of_two_axes_of_which_one_is_kept_between_them(device):
     kernel = Kernel((15, 4, 7), 1, (float32,), (), ((float32, 15),), body, stores)
     for lanes in (1, 64):
         check(device, kernel, [floats(4, 15, 7)], lanes=lanes)
+
+
+@pytest.mark.parametrize("lanes", [1, 32, 256])
+def test_reductions_in_parts(device, lanes):
+    for strides, columns in (((1000, 1), 300), ((1, 3), 64), ((1000, 1), 1000)):
+        body = (Load(0, 0, strides, float32), Reduce("sum", 0, float32), Reduce("max", 0, float32))
+        stores = (Store(0, 1, 0, (1, 0)), Store(1, 2, 0, (1, 0)))
+        kernel = Kernel((3, 1000), 1, (float32,), (), ((float32, 3),) * 2, body, stores)
+        partial, final = divided(kernel, columns)
+        values = floats(3000)
+        parts = check(device, partial, [values], lanes=lanes)
+        check(device, final, [values, *[device.to_data(x).array for x in parts]], lanes=lanes)
 
 
 @pytest.mark.parametrize("lanes", [1, 32, 256])

@@ -20,7 +20,7 @@ from burn.kernels._serial_nodes import (
 )
 from burn.kernels._serial_values import Point, Values
 from burn.kernels.kernel import Length, Store, bounds, known
-from burn.kernels.schedule import columns_of
+from burn.kernels.schedule import columns_of, line_and_part
 from burn.kernels.writer import Value, Writer
 
 if TYPE_CHECKING:
@@ -95,9 +95,9 @@ class Statements(Values):
                 self._parts(self._tiles(item), writer.integer(0), length)
             else:
                 parts, block = schedule.parts(writer), writer.integer(schedule.block)
-                tiles = self._tiles(writer.divide(item, parts))
-                start = writer.multiply(writer.remainder(item, parts), block)
-                self._parts(tiles, start, writer.add(start, block))
+                line, part = line_and_part(writer, item, parts, schedule.others)
+                start = writer.multiply(part, block)
+                self._parts(self._tiles(line), start, writer.add(start, block))
 
     @contextlib.contextmanager
     def _loop(self, start: Value, stop: Value, step: int = 1) -> Iterator[Value]:

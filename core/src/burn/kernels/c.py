@@ -215,8 +215,12 @@ class CWriter(IndexTexts):
         return f"({text}{'' if '.' in text or 'e' in text else '.0'}f)"
 
     def scalar(self, number: int, dtype: DType) -> str:
-        """An argument ``s0``, ``s1``, ... of the kernel, converted."""
-        return self.constant(f"({self.type_of(dtype)})s{number}", dtype)
+        """An argument of the kernel, converted."""
+        return self.constant(f"({self.type_of(dtype)}){self.argument(number)}", dtype)
+
+    def argument(self, number: int) -> str:
+        """A number that each launch is given."""
+        return f"s{number}"
 
     def apply(self, function: str, operands: tuple[str, ...], dtype: DType, of: DType) -> str:
         """A scalar function."""
@@ -276,8 +280,12 @@ class CWriter(IndexTexts):
     # Indices
 
     def length(self, length: Length) -> str:
-        """An argument of the kernel."""
-        return self.scalar(length.number, self.index_dtype)
+        """An argument of the kernel, which is converted before all else."""
+        name, kind = f"n{length.number}", self.type_of(self.index_dtype)
+        line = f"const {kind} {name} = ({kind}){self.argument(length.number)};"
+        if line not in self._declared:
+            self._declared.append(line)
+        return name
 
     def index_of(self, value: str, dtype: DType) -> str:
         """A value as an index."""

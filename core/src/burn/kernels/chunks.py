@@ -20,6 +20,7 @@ from burn.kernels.schedule import (
     Schedule,
     columns_are_neighbours,
     kept_of,
+    line_and_part,
     loops_of,
     product,
 )
@@ -109,11 +110,12 @@ class _Items(_Chunks):
         last = max(len(kernel.space) - 1, 0)
         fixed = dataclasses.replace(kernel, rows=last).is_row_level
         chunk = writer.integer(_CHUNK)
-        with self.rows(self.parts_of_all, self.length) as part:
+        with self.rows(self.parts_of_all, self.length) as item:
             parts = _positive(writer, self.parts(writer))
-            start = writer.multiply(writer.remainder(part, parts), chunk)
+            line, part = line_and_part(writer, item, parts, range(last))
+            start = writer.multiply(part, chunk)
             end = writer.minimum(writer.add(start, chunk), self.length(writer))
-            indices = self.spread(writer.divide(part, parts), range(last))
+            indices = self.spread(line, range(last))
             wanted = self.needed([store.node for store in kernel.stores])
             self.compute([number for number in wanted if fixed[number]], indices)
             with self.each(start, end) as index:
@@ -231,10 +233,11 @@ class _RowsTogether(_Chunks):
         parts = _positive(writer, self.parts(writer))
         item = writer.group_index()
         together, zero = writer.integer(_ROWS), writer.integer(0)
-        self.start = writer.multiply(writer.remainder(item, parts), together)
+        line, part = line_and_part(writer, item, parts, range(last))
+        self.start = writer.multiply(part, together)
         end = writer.minimum(writer.add(self.start, together), length)
         self.count = writer.add(end, writer.multiply(self.start, writer.integer(-1)))
-        self.line = self.spread(writer.divide(item, parts), range(last))
+        self.line = self.spread(line, range(last))
         self.sums: dict[int, Any] = {}
         columns_in_all = self.columns_of(self.line)
         for loop in loops_of(kernel):

@@ -27,6 +27,7 @@ from burn.kernels.schedule import (
     Schedule,
     columns_are_neighbours,
     kept_of,
+    line_and_part,
     loops_of,
     product,
 )
@@ -158,8 +159,9 @@ class _Items(Schedule[GroupWriter]):
         last = len(kernel.space) - 1
         length = writer.integer(kernel.space[last])
         parts = quotient_up(writer, length, width)
-        indices = self.spread(writer.divide(item, parts), range(last))
-        first = writer.multiply(writer.remainder(item, parts), writer.integer(width))
+        line, part = line_and_part(writer, item, parts, range(last))
+        indices = self.spread(line, range(last))
+        first = writer.multiply(part, writer.integer(width))
         fixed = dataclasses.replace(kernel, rows=last).is_row_level
         wanted = self.needed([store.node for store in kernel.stores])
         self.compute([number for number in wanted if fixed[number]], indices)

@@ -28,6 +28,7 @@ __all__ = [
     "columns_are_neighbours",
     "columns_of",
     "kept_of",
+    "line_and_part",
     "loops_of",
     "operands_of",
     "position",
@@ -171,6 +172,15 @@ def product(writer: Any, lengths: Iterable[Extent]) -> Value:
     for length in lengths:
         found = writer.multiply(found, writer.integer(length))
     return found
+
+
+def line_and_part(
+    writer: Any, index: Value, parts: Value, axes: Sequence[int]
+) -> tuple[Value, Value]:
+    """The line and the part of it that an index of parts is; the lines are those of some axes."""
+    if not axes:
+        return writer.integer(0), index
+    return writer.divide(index, parts), writer.remainder(index, parts)
 
 
 def position(

@@ -74,13 +74,10 @@ class CudaWriter(CWriter):
         self.line(f"    {flag}[1] = {value}; {flag}[2] = {length}; {flag}[0] = {op};")
         self.line("}")
 
-    def scalar(self, number: int, dtype: DType) -> str:
-        """An element of the parameter ``numbers``, converted."""
-        kind = self.kernel.scalars[number]
-        element = f"numbers[{number}]"
-        if kind is int:
-            element = f"((const long long*)numbers)[{number}]"
-        return self.constant(f"({self.type_of(dtype)}){element}", dtype)
+    def argument(self, number: int) -> str:
+        """An element of the parameter ``numbers``."""
+        is_integer = self.kernel.scalars[number] is int
+        return f"((const long long*)numbers)[{number}]" if is_integer else f"numbers[{number}]"
 
     def scalar_parameters(self) -> list[str]:
         """Doubles, or integers of 64 bits."""
