@@ -333,7 +333,6 @@ def reciprocal(x: Tensor, /) -> Tensor:
 
 
 @op_function
-@documented_as(floor_divide)
 def maximum(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise larger value.
 
@@ -344,6 +343,18 @@ def maximum(x1: Operand, x2: Operand, /) -> Tensor:
     x1, x2 : Tensor or number
         Real numbers, of shapes that broadcast; at least one is a tensor.
 
+    Returns
+    -------
+    Tensor
+        Of the shape to which the operands broadcast and the dtype to which they promote.
+
+    Raises
+    ------
+    DTypeError
+        If an operand is boolean or complex.
+    ShapeError
+        If the shapes do not broadcast.
+
     Examples
     --------
     >>> import burn
@@ -353,16 +364,11 @@ def maximum(x1: Operand, x2: Operand, /) -> Tensor:
 
 
 @op_function
-@documented_as(floor_divide)
+@documented_as(maximum)
 def minimum(x1: Operand, x2: Operand, /) -> Tensor:
     """Elementwise smaller value.
 
     NaN propagates. Equal operands share the gradient.
-
-    Parameters
-    ----------
-    x1, x2 : Tensor or number
-        Real numbers, of shapes that broadcast; at least one is a tensor.
 
     Examples
     --------
@@ -447,7 +453,7 @@ def positive(x: Tensor, /) -> Tensor:
     return independent(x)
 
 
-@documented_as(floor_divide)
+@documented_as(maximum)
 def clip(x: Tensor, /, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """Elementwise value nearest to `x` between two bounds.
 
