@@ -395,13 +395,13 @@ def test_an_index_out_of_range_names_the_op_and_the_line():
 
 def test_without_the_compiler_programs_run_op_by_op(monkeypatch):
     monkeypatch.setenv("BURN_CPU_JIT", "0")
-    compilation._machine.cache_clear()
+    compilation.compiler.cache_clear()
     try:
         function = burn.compile(mixed)
         assert_same(function(*data()), mixed(*data()))
         assert not function.kernels
     finally:
-        compilation._machine.cache_clear()
+        compilation.compiler.cache_clear()
 
 
 PARALLEL = """

@@ -62,8 +62,8 @@ def marks_of_op(name, subject, op):
 
 
 def is_method(subject, op):
-    """Whether an op is a method of the backend, not a default."""
-    return subject.table.origin(REGISTRY[op]) == "native"
+    """Whether an op is a method of the backend, or generated, not a default."""
+    return subject.table.origin(REGISTRY[op]) in {"native", "generated"}
 
 
 def has_op(name, op):

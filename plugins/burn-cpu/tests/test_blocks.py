@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from burn.plugin_api import DeviceId, DType, registry, resolve
-from burn_cpu import blocks, choice
+from burn_cpu import attention, blocks
 
 
 @pytest.fixture(scope="module")
@@ -94,29 +94,18 @@ def calls(backend):
     def floats(*shape):
         return generator.normal(size=shape).astype(np.float32)
 
-    x, g = floats(1000, 600), floats(1000, 600)
-    gamma = floats(600)
     images = floats(12, 16, 40, 40)
     q, k, v = floats(5, 200, 32), floats(5, 300, 32), floats(5, 300, 32)
     mask = generator.random((200, 300)) < 0.5
     options = {"scale": 0.2, "softcap": None, "is_causal": True}
-    channels = floats(16)
     windows = {"kernel_size": (3, 2), "stride": (2, 2), "padding": ((1, 0), (1, 1))}
     windows["ceil_mode"] = False
     return {
-        "softmax": lambda: backend.softmax(x, axis=1),
-        "softmax of columns": lambda: backend.softmax(x, axis=0),
-        "log_softmax_grad": lambda: backend.log_softmax_grad(x, g, axis=1),
-        "layer_norm": lambda: backend.layer_norm(x, gamma, gamma, epsilon=1e-5),
-        "layer_norm_grad": lambda: backend.layer_norm_grad(x, gamma, g, epsilon=1e-5),
-        "batch_norm": lambda: backend.batch_norm_training(images, channels, None, epsilon=1e-5),
-        "gelu_grad": lambda: backend.gelu_grad(x, g),
         "max_pool": lambda: backend.max_pool(images, dilation=(1, 1), **windows),
         "max_pool_with_indices": lambda: backend.max_pool_with_indices(
             images, dilation=(1, 1), index_dtype=DType.of("int64"), **windows
         ),
         "avg_pool": lambda: backend.avg_pool(images, count_include_pad=True, **windows),
-        "where": lambda: backend.where(x > 0, x, g),
         "attention": lambda: backend.attention(q, k, v, mask, None, **options),
         "attention_grad": lambda: backend.attention_grad(q, k, v, mask, None, q, **options),
     }
@@ -164,29 +153,9 @@ print(os.waitpid(child, 0)[1])
     assert result.stdout.strip() == "0"
 
 
-@pytest.mark.parametrize(
-    "dtype", [np.float16, np.float32, np.float64, np.int32, np.int64, np.bool_]
-)
-def test_a_choice_is_that_of_numpy(dtype):
-    generator = np.random.default_rng(2)
-    condition = generator.random((70, 80)) < 0.5
-    x, y = (generator.normal(size=(70, 80)).astype(dtype) for _ in range(2))
-    for x1, x2 in [(x, y), (x, 0), (0, y), (x, 1), (1, y), (x, y[:1]), (x.T.copy().T, y)]:
-        np.testing.assert_array_equal(choice.choose(condition, x1, x2), np.where(condition, x1, x2))
-
-
-def test_what_is_not_chosen_leaves_no_trace():
-    condition = np.arange(8192) % 2 == 0
-    strange = np.where(condition, 1.0, np.nan).astype(np.float32)
-    assert choice.choose(condition, strange, 0.0).sum() == 4096
-    assert not np.isnan(choice.choose(condition, strange, strange * 0 + 1)[condition]).any()
-    zeros = choice.choose(~condition, -strange, 0.0)
-    assert not np.signbit(zeros[condition]).any()
-
-
 def test_filling_is_exact():
     x = np.random.default_rng(3).normal(size=(3, 4, 5)).astype(np.float32)
     mask = np.random.default_rng(4).random((4, 5)) < 0.5
     expected = np.where(mask, -np.inf, x)
-    choice.fill(x, mask, -np.inf)
+    attention._fill(x, mask, -np.inf)
     np.testing.assert_array_equal(x, expected)

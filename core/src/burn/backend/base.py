@@ -344,6 +344,14 @@ class Backend(
             f"{type(self).__name__} has a dialect and no load_kernel", hint="Define both"
         )
 
+    def kernel_runner(self, device: DeviceId) -> Any | None:
+        """What runs ops without a method of the backend as generated kernels: a `KernelRunner`.
+
+        None, the default, leaves it to core, which runs kernels of `dialect` if there is one.
+        """
+        del device
+        return None
+
     def compile(
         self, graph: GraphIr, device: DeviceId
     ) -> Callable[..., tuple[Primitive, ...]] | None:

@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["complete_backend", "ops"]
 
-_STYLES: Final = {"native": "green", "derived": "", "host": "yellow", "unsupported": "red"}
+_STYLES: Final = {
+    "native": "green",
+    "generated": "green",
+    "derived": "",
+    "host": "yellow",
+    "unsupported": "red",
+}
 """Where an op can come from, best first; see `OpTable.origin`."""
 
 
@@ -71,6 +77,7 @@ def ops(*, backend: str | None, as_json: bool) -> None:
 
     \b
       native        the backend has it itself
+      generated     kernels that core writes in the language of the backend
       derived       made of other ops of the backend
       host          computed with NumPy on the host, after a transfer
       unsupported   the backend should have it, and has not

@@ -33,7 +33,7 @@ from burn.ir import Drop, GraphIr, OperationIr, TensorIr, may_raise, tensors_amo
 from burn.ops import REGISTRY, Tag
 from burn.ops.shapes import size
 
-__all__ = ["fuses", "planned"]
+__all__ = ["fuses", "last_uses", "planned"]
 
 
 def planned(graph: GraphIr, target: Target) -> Plan:
@@ -359,7 +359,7 @@ class _Planner(Tasks):
                 made.append(call)
         steps = in_place(self.graph, made[::-1], self._may_raise, self.target.makes_own)
         reasons = {index: reason for index, _, _, reason in self.rules if reason}
-        return Plan(self.graph, tuple(steps), reasons, _last_uses(self.graph, steps))
+        return Plan(self.graph, tuple(steps), reasons, last_uses(self.graph, steps))
 
     def _may_raise(self, step: Step) -> bool:
         """Whether a step may raise for values."""
@@ -382,7 +382,7 @@ def _reshaped(view: OperationIr, tensor: TensorIr) -> OperationIr:
     return OperationIr("reshape", (tensor,), {"shape": shape}, view.outputs, view.source)
 
 
-def _last_uses(graph: GraphIr, steps: list[Step]) -> dict[int, int]:
+def last_uses(graph: GraphIr, steps: list[Step]) -> dict[int, int]:
     """For each tensor that a step makes and that is no output, the last step that names it."""
     outputs = {tensor.id for tensor in graph.outputs}
     found: dict[int, int] = {}

@@ -27,7 +27,7 @@ from burn.compiler.fusion_rules import (
     shape_of,
 )
 from burn.compiler.plan import Check, KernelCall
-from burn.dtype import DType, Kind, bool_
+from burn.dtype import DType, Kind, bool_, float32
 from burn.ir import HostNumber, OperationIr, TensorIr
 from burn.kernels.expressions import Nodes
 from burn.kernels.kernel import Apply, Index, Kernel, Load, Node, Reduce, Scalar, Store
@@ -276,7 +276,9 @@ class _Builder:
         numbers = {}
         for name, value in operation.attributes.items():
             if host_number(value) is not None:
-                values[name] = self._number(value, of)
+                # Numbers of expressions are rounded to what floats of 16 bits are held in.
+                held = float32 if of.is_float and of.itemsize < 4 else of
+                values[name] = self._number(value, held)
             elif value.__class__ is not str:
                 numbers[name] = value
         expression: Any = expression_of(operation, of)  # see `rule`

@@ -1,5 +1,6 @@
 """Devices: handles of hardware, their settings, their layers, and which one is the default."""
 
+from burn.devices._generator import hand_down_generator
 from burn.devices._router import ROUTER
 from burn.devices._tensor_type import TensorType, forget_plans, plans_hidden_from_traces
 from burn.devices._transforms import (
@@ -38,6 +39,7 @@ __all__ = [
     "count_traces",
     "each_layer",
     "forget_plans",
+    "hand_down_generator",
     "outside_of_traces",
     "plans_hidden_from_traces",
     "running",

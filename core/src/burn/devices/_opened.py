@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from burn.device_id import DeviceId
+from burn.devices._generator import hand_down_generator
 from burn.devices._spelling import canonical_name
 from burn.devices._tensor_type import TensorType
 from burn.devices._transforms import VMAP, recorder
@@ -193,6 +194,7 @@ class OpenedDevice:
         from burn.ops import resolve
         from burn.ops.observing import plain
 
+        hand_down_generator()
         try:
             if self.layers:
                 self.below.ops  # noqa: B018 — opened, so that its table knows its device

@@ -87,6 +87,11 @@ class Execution:
             error.operation = self.describe(error)
             raise
 
+    @property
+    def function(self) -> Callable[..., tuple[Primitive, ...]]:
+        """What `run` calls: a function of the inputs, and of the seed and offset, at the moment."""
+        return self._run
+
     def describe(self, error: BaseException) -> str:
         """The operation that raised an exception, as in a message: that which the user called."""
         operation = self._failed(error)

@@ -29,12 +29,12 @@ NO_AXIS: Final = -1
 """Axis of the vectors of a kernel for a single element."""
 
 COSTS: Final = dict.fromkeys(
-    ("exp", "expm1", "log", "log1p", "log2", "log10", "tanh", "erf"), 20.0
+    ("exp", "expm1", "log", "log1p", "log2", "log10", "tanh", "erf", "sin", "cos", "tan"), 20.0
 ) | dict.fromkeys(("divide", "sqrt", "fmod", "remainder", "floor_divide"), 5.0)
 """Additions that a scalar function takes, about; those of a library take many."""
 
 _LIBRARY: Final = frozenset(
-    {"pow", "atan2", "hypot", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh"}
+    {"pow", "atan2", "hypot", "asin", "acos", "atan", "sinh", "cosh"}
     | {"asinh", "acosh", "atanh"}
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DecoratorTable",
+    "Generator",
     "OpTable",
     "resolve",
     "resolve_below",
@@ -31,6 +32,21 @@ __all__ = [
 ]
 
 _log = logging.getLogger("burn")
+
+
+class Generator(Protocol):
+    """Makes ops of generated kernels."""
+
+    def runner(self, backend: Any, device: DeviceId, /) -> Any | None:
+        """What runs kernels on a device of a backend; None if it has no language for them."""
+
+    def covers(self, definition: Op, /) -> bool:
+        """Whether an op may be kernels."""
+
+    def method(
+        self, table: OpTable, definition: Op, fallback: Callable[..., Any], /
+    ) -> Callable[..., Any]:
+        """The callable of an op; `fallback` runs the calls that kernels do not compute."""
 
 
 class OpTable:
@@ -55,6 +71,9 @@ class OpTable:
 
     is_recorded: bool = False
     """Whether calls are written down, and no tensor has a value."""
+
+    generator: ClassVar[Generator | None] = None
+    """Makes ops of generated kernels. It is handed down from the compiler, which is above."""
 
     def __new__(cls, *_: Any, **__: Any) -> Self:  # noqa: D102 — see the class
         self = super().__new__(cls)
@@ -107,9 +126,15 @@ class OpTable:
         return found
 
     def origin(self, definition: Op) -> str:
-        """Where an op comes from: ``native``, ``derived``, ``host`` or ``unsupported``."""
+        """Where an op comes from.
+
+        It is ``native``, ``generated`` (kernels in the language of the backend; calls that these do
+        not compute run the default), ``derived``, ``host`` or ``unsupported``.
+        """
         if self._own_method(definition) is not None:
             return "native"
+        if self._is_generated(definition):
+            return "generated"
         if definition.default is not None:
             return "derived"
         return "unsupported" if definition.host is None else "host"
@@ -188,10 +213,40 @@ class OpTable:
             if self._context is None or Tag.VIEW in definition.tags:  # a view computes nothing
                 return method
             return run_in(self._context, definition, method)
-        return self._fallback(definition)
+        return self.generated(definition.name) or self._fallback(definition)
+
+    @functools.cached_property
+    def runner(self) -> Any | None:
+        """What runs generated kernels on the device; None where the backend has no language."""
+        if self.generator is None or type(self) is not OpTable:
+            return None
+        return self.generator.runner(observing.plain(self.backend), self.device)
+
+    def _is_generated(self, definition: Op) -> bool:
+        return self.generator is not None and (
+            self.runner is not None and self.generator.covers(definition)
+        )
+
+    def generated(
+        self, name: str, fallback: Callable[..., Any] | None = None
+    ) -> Callable[..., Any] | None:
+        """The callable of an op by generated kernels; None where the backend has none.
+
+        It is for methods of backends that leave large tensors to kernels. Calls that no kernel
+        computes run `fallback`, by default the decomposition of the op.
+        """
+        definition = REGISTRY[name]
+        if self.generator is None or not self._is_generated(definition):
+            return None
+        if fallback is None:
+            fallback = functools.partial(self._run_fallback, definition)
+        return self.generator.method(self, definition, fallback)
+
+    def _run_fallback(self, definition: Op, *operands: Any, **attributes: Any) -> Any:
+        return self._fallback(definition)(*operands, **attributes)
 
     def _fallback(self, definition: Op) -> Callable[..., Any]:
-        """What runs an op without the backend's own method.
+        """What runs an op without the backend's own method, or generated kernels.
 
         Raises
         ------

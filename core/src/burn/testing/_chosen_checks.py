@@ -178,7 +178,7 @@ def _is_native(subject: Subject, check: Check) -> bool:
     """Whether a check is about no op, or one of the backend, or a public function."""
     if check.op not in REGISTRY or SUITES[check.suite].of_functions:
         return True
-    return subject.table.origin(REGISTRY[check.op]) == "native"
+    return subject.table.origin(REGISTRY[check.op]) in {"native", "generated"}
 
 
 def _preference(check: Check) -> int:

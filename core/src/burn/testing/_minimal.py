@@ -41,8 +41,8 @@ class Minimal:
         definition = REGISTRY.get(name)
         if definition is not None and not definition.is_required:
             raise AttributeError(f"{name!r} is not a required op, so it is hidden here")
-        if name == "compile":
-            raise AttributeError("'compile' is not required, and would run all ops of the backend")
+        if name in {"compile", "dialect", "kernel_runner"}:
+            raise AttributeError(f"{name!r} is not required, and would hide the defaults")
         return getattr(self._backend, name)
 
     def __repr__(self) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 
 from burn.aliases import Shape, Slices
 from burn.autodiff import Autodiff
+from burn.devices import hand_down_generator
 from burn.dispatch import to_scalar
 from burn.dtype import DType, DTypeUsage, Kind, int32, int64
 from burn.ops import REGISTRY, Meta, Op, Operand, OpTable, Tag, resolve
@@ -76,6 +77,7 @@ class Subject:
             self.backend = Compiled(self.backend)
         self.device = device
         self.handle = handle
+        hand_down_generator()
         self.table: OpTable = resolve(self.backend, device)
         self._dtypes: dict[Sample, list[DType]] = {}
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from burn.plugin_api import Scalar, bfloat16, specializing
-from burn_cpu.base import Array, CpuOps
-from burn_cpu.choice import choose
+from burn_cpu.base import LARGE, Array, CpuOps
 from burn_cpu.constants import constant
 
 # As Any: NumPy's stubs know a ufunc's methods only with a literal for keepdims.
@@ -56,6 +55,14 @@ def _roots(powers: Array, x1: Array | Scalar, x2: Array | Scalar) -> Array:
         return powers
     limits = ((x1 == 0.0) | (x1 == -np.inf)) & (x2 == 0.5)
     return np.where(limits, abs(x1), powers)
+
+
+def _where(condition: Array, x1: Array | Scalar, x2: Array | Scalar) -> Array:
+    x1, x2 = _numbers_converted(x1, x2)
+    arrays = [operand for operand in (x1, x2) if isinstance(operand, np.ndarray)]
+    if len(arrays) == 1:  # a number does not widen it, whatever NumPy makes of bfloat16 and it
+        x1, x2 = (np.asarray(operand, arrays[0].dtype) for operand in (x1, x2))
+    return np.where(condition, x1, x2)
 
 
 class ArithmeticOps(CpuOps):
@@ -107,5 +114,7 @@ class ArithmeticOps(CpuOps):
         return np.fmod(x1, x2)
 
     def where(self, condition: Array, x1: Array | Scalar, x2: Array | Scalar) -> Array:
-        """A selection without branches for large arrays."""
-        return choose(condition, *_numbers_converted(x1, x2))
+        """`numpy.where`; of many elements a kernel, which has no branches."""
+        if condition.size < LARGE or not condition.flags.c_contiguous:
+            return _where(condition, x1, x2)
+        return self.large("where", _where)(condition, x1, x2)

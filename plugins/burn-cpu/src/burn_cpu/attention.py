@@ -17,7 +17,6 @@ from burn.plugin_api import (
 )
 from burn_cpu.base import Array, CpuOps
 from burn_cpu.blocks import in_blocks, row_products, row_sums, wide_dtype
-from burn_cpu.choice import fill
 from burn_cpu.compiled import kernels_for
 from burn_cpu.constants import FLOAT32
 from burn_cpu.threads import thread_count
@@ -30,6 +29,9 @@ _QUERIES_PER_BLOCK: Final = 128
 _MAX_SMALL: Final = 1 << 17
 """Multiplications of the two products up to which one kernel does all: it is slower than BLAS, but
 saves some forty calls of NumPy."""
+
+
+_INTEGERS: Final[dict[int, Any]] = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
 
 class AttentionOps(CpuOps):
@@ -264,7 +266,7 @@ class _Attention:
             capped = scores.copy()
             scores *= cap
         if self.mask is not None:
-            fill(scores, self._part(self.mask, heads, rows, keys), -np.inf)
+            _fill(scores, self._part(self.mask, heads, rows, keys), -np.inf)
         offset = self.offset + rows.start + 1 if self.is_causal else keys.stop
         if self.bias is not None:
             _exclude(scores, offset)
@@ -314,7 +316,7 @@ def _exclude(scores: Array, offset: int) -> None:
     """Give -inf to keys that a query does not see: the first sees `offset`, each other one more."""
     rows, keys = scores.shape[-2:]
     if offset < keys:
-        fill(scores, np.arange(keys) >= np.arange(offset, offset + rows)[:, None], -np.inf)
+        _fill(scores, np.arange(keys) >= np.arange(offset, offset + rows)[:, None], -np.inf)
 
 
 def _normalize(scores: Array) -> None:
@@ -326,3 +328,16 @@ def _normalize(scores: Array) -> None:
     total = row_sums(scores)
     total[total == 0.0] = 1.0
     scores /= total
+
+
+def _fill(x: Array, mask: Array, value: float) -> None:
+    """Write a number to the elements of `x` where `mask` is true.
+
+    The bits as integers times the mask are up to ten times as fast as a selection.
+    """
+    bits = _INTEGERS[x.itemsize]
+    number = np.asarray(value, x.dtype).view(bits)[()]
+    target = x.view(bits)
+    target ^= number
+    target *= np.logical_not(mask)
+    target ^= number

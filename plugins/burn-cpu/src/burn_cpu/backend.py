@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from burn.plugin_api import REGISTRY, DeviceId, DType, GraphIr, Tag
-from burn_cpu.activation import ActivationOps
 from burn_cpu.arithmetic import ArithmeticOps, with_numbers
 from burn_cpu.attention import AttentionOps
-from burn_cpu.compilation import compiled_program
+from burn_cpu.compilation import NativeRunner, compiled_program, native_runner
 from burn_cpu.complex_functions import COMPLEX_FUNCTIONS, with_complex
 from burn_cpu.convolution import ConvolutionOps
 from burn_cpu.ctc import CtcOps
@@ -19,8 +18,6 @@ from burn_cpu.deformable import DeformableOps
 from burn_cpu.indexing import IndexingOps
 from burn_cpu.layout import LayoutOps
 from burn_cpu.linear_algebra import LinearAlgebraOps
-from burn_cpu.loss import LossOps
-from burn_cpu.normalization import NormalizationOps
 from burn_cpu.optimizer import OptimizerOps
 from burn_cpu.pooling import PoolingOps
 from burn_cpu.quantized_products import QuantizedProductOps
@@ -28,8 +25,6 @@ from burn_cpu.random import RandomOps
 from burn_cpu.recurrent import RecurrentOps
 from burn_cpu.reduction import ReductionOps
 from burn_cpu.signal import SignalOps
-from burn_cpu.softmax import SoftmaxOps
-from burn_cpu.special_functions import SpecialFunctionOps
 from burn_cpu.writing import WritingOps
 
 _WITH_NUMBERS = [
@@ -48,14 +43,9 @@ class CpuBackend(
     ReductionOps,
     IndexingOps,
     LinearAlgebraOps,
-    ActivationOps,
     ConvolutionOps,
     DeformableOps,
-    SoftmaxOps,
-    SpecialFunctionOps,
-    NormalizationOps,
     AttentionOps,
-    LossOps,
     CtcOps,
     OptimizerOps,
     PoolingOps,
@@ -86,6 +76,11 @@ class CpuBackend(
     def compile(self, graph: GraphIr, device: DeviceId) -> Callable[..., tuple[Any, ...]] | None:
         """Native code for generated kernels; None without llvmlite, or with BURN_CPU_JIT=0."""
         return compiled_program(graph, device, self)
+
+    def kernel_runner(self, device: DeviceId) -> NativeRunner | None:
+        """Native code of llvmlite; None where `compile` gives None."""
+        del device
+        return native_runner()
 
     def native_dtype(self, dtype: DType) -> object | None:
         """NumPy's dtypes, and bfloat16 of ml_dtypes."""

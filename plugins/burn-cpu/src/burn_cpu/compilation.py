@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import logging
 import os
@@ -12,9 +13,11 @@ from burn.plugin_api import (
     REGISTRY,
     DeviceId,
     DType,
+    Execution,
     GraphIr,
     OperationIr,
     OpTable,
+    Plan,
     Tag,
     Target,
     fuses,
@@ -25,7 +28,7 @@ from burn.plugin_api import (
 if TYPE_CHECKING:
     from burn_cpu.native import Machine
 
-__all__ = ["compiled_program"]
+__all__ = ["NativeRunner", "compiled_program", "compiler", "native_runner"]
 
 _log = logging.getLogger("burn")
 
@@ -59,7 +62,7 @@ def compiled_program(
     graph: GraphIr, device: DeviceId, backend: Any
 ) -> Callable[..., tuple[Any, ...]] | None:
     """A function that runs a program by native code; None where there is no compiler."""
-    machine = _machine()
+    machine = compiler()
     if machine is None:
         return None
     from burn_cpu.program import NativeProgram
@@ -72,8 +75,40 @@ def compiled_program(
     return NativeProgram(planned(lower, target), table, machine)
 
 
+_FEW_STRIDED_ROWS: Final = 4096
+"""Rows side by side in memory, as of sums over the first axis: 256 of them are one item."""
+
+
+class NativeRunner:
+    """Runs ops as native code; a `KernelRunner`.
+
+    Parameters
+    ----------
+    machine : Machine
+        The compiler.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.target = dataclasses.replace(
+            _target(machine), keeps=lambda _: False, max_product=0, strided_rows=_FEW_STRIDED_ROWS
+        )
+
+    def program(self, plan: Plan, table: OpTable) -> Execution:
+        """Native code, which is the same for all plans with equal kernels."""
+        from burn_cpu.program import NativeProgram
+
+        return NativeProgram(plan, table, self._machine, is_shared=True)
+
+
+def native_runner() -> NativeRunner | None:
+    """What runs ops as native code; None where there is no compiler."""
+    machine = compiler()
+    return None if machine is None else NativeRunner(machine)
+
+
 @functools.cache
-def _machine() -> Machine | None:
+def compiler() -> Machine | None:
     """The compiler; None without llvmlite, or where it does not know this machine."""
     if os.environ.get("BURN_CPU_JIT", "1") == "0":
         return None

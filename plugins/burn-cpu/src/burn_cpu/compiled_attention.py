@@ -9,9 +9,25 @@ import numpy as np
 
 from burn_cpu.base import Array
 from burn_cpu.compiled_base import ONE, ZERO, compiled, exp, float32, with_wide_vectors
-from burn_cpu.compiled_rows import peak
 
 _NEGATIVE_INFINITY: Final = float32(-np.inf)
+
+
+@compiled
+def peak(row: Array) -> Any:
+    """The largest element of a row, or NaN where it has one; NaN with a sign may be passed over.
+
+    It is found among the bits as integers, as LLVM vectorizes no maximum of numbers that may be
+    NaN: the largest integer, or the smallest one where all numbers are negative.
+    """
+    bits = row.view(np.int32)
+    top = np.int32(-(2**31))
+    for i in range(len(bits)):
+        top = max(top, bits[i])
+    if top < 0:
+        for i in range(len(bits)):
+            top = min(top, bits[i])
+    return np.int32(top).view(np.float32)
 
 
 @compiled

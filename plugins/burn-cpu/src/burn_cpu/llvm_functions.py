@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from burn.plugin_api import float32, float64
 from burn_cpu import erf
 from burn_cpu.constants import EXP_COEFFICIENTS
 
@@ -145,9 +146,8 @@ def _exp(f: _Floats, x: Value) -> Value:
 
 
 def _expm1(f: _Floats, x: Value) -> Value:
-    if f.type == "double":
-        return f.writer.in_lanes("expm1", x)
-    small = f.add(f.multiply(f.multiply(f.polynomial(x, EXP_COEFFICIENTS), x), x), x)
+    coefficients = EXP_COEFFICIENTS if f.type == "float" else _EXP_64
+    small = f.add(f.multiply(f.multiply(f.polynomial(x, coefficients), x), x), x)
     small = f.select(f.test("oeq", x, 0.0), x, small)  # the sign of a zero
     return f.select(f.test("olt", f.abs(x), 0.34), small, f.subtract(_exp(f, x), 1.0))
 
@@ -157,24 +157,42 @@ _LOG: Final = (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846
                3.3333331174e-1)  # fmt: skip
 
 
+_LOG_64: Final = (1.479819860511658591e-1, 1.531383769920937332e-1, 1.818357216161805012e-1,
+                  2.222219843214978396e-1, 2.857142874366239149e-1, 3.999999999940941908e-1,
+                  6.666666666666735130e-1)  # fmt: skip
+"""Of ``(log(1 + t) - log(1 - t)) / t - 2`` by t**2, as in FreeBSD's ``e_log.c``."""
+
+
 def _log(f: _Floats, x: Value) -> Value:
-    if f.type == "double":
-        return f.writer.in_lanes("log", x)
-    w = f.writer
-    tiny = f.test("olt", x, 1.17549435e-38)  # subnormal numbers are scaled
-    scaled = f.select(tiny, f.multiply(x, 8388608.0), x)
+    """Of ``2**n * m`` with m near 1 it is ``n * log(2) + log(m)``."""
+    w, is_single = f.writer, f.type == "float"
+    width, least = (23, 1.17549435e-38) if is_single else (52, 2.2250738585072014e-308)
+    half_root = 0x3F3504F3 if is_single else 0x3FE6A09E667F3BCD  # the bits of the root of 1 / 2
+    tiny = f.test("olt", x, least)  # subnormal numbers are scaled
+    scaled = f.select(tiny, f.multiply(x, 2.0**width), x)
     bits = f.as_bits(scaled)
-    above = w.binary("sub", bits, f.integer(0x3F3504F3))  # the root of 1 / 2
-    exponent = w.binary("ashr", above, f.integer(23))
-    mantissa = f.of_bits(w.binary("sub", bits, w.binary("shl", exponent, f.integer(23))))
+    above = w.binary("sub", bits, f.integer(half_root))
+    exponent = w.binary("ashr", above, f.integer(width))
+    mantissa = f.of_bits(w.binary("sub", bits, w.binary("shl", exponent, f.integer(width))))
     whole = w.convert("sitofp", exponent, f.type)
-    whole = f.subtract(whole, f.select(tiny, 23.0, 0.0))
+    whole = f.subtract(whole, f.select(tiny, float(width), 0.0))
     t = f.subtract(mantissa, 1.0)
     square = f.multiply(t, t)
-    rest = f.multiply(f.multiply(f.polynomial(t, _LOG), t), square)
-    rest = f.add(rest, f.multiply(whole, -2.12194440e-4))
-    rest = f.subtract(rest, f.multiply(square, 0.5))
-    result = f.add(f.add(t, rest), f.multiply(whole, 0.693359375))
+    if is_single:
+        rest = f.multiply(f.multiply(f.polynomial(t, _LOG), t), square)
+        rest = f.add(rest, f.multiply(whole, -2.12194440e-4))
+        rest = f.subtract(rest, f.multiply(square, 0.5))
+        result = f.add(f.add(t, rest), f.multiply(whole, 0.693359375))
+    else:
+        half = f.multiply(square, 0.5)
+        ratio = f.divide(t, f.add(t, 2.0))
+        part = f.multiply(ratio, ratio)
+        series = f.multiply(f.polynomial(part, _LOG_64), part)
+        rest = f.add(
+            f.multiply(ratio, f.add(half, series)), f.multiply(whole, 1.90821492927058770002e-10)
+        )
+        result = f.subtract(t, f.subtract(half, rest))
+        result = f.add(f.multiply(whole, 6.93147180369123816490e-1), result)
     result = f.select(f.test("oeq", x, math.inf), math.inf, result)
     result = f.select(f.test("oeq", x, 0.0), -math.inf, result)
     return f.select(f.test("uge", x, 0.0), f.select(f.test("uno", x, x), x, result), math.nan)
@@ -182,8 +200,6 @@ def _log(f: _Floats, x: Value) -> Value:
 
 def _log1p(f: _Floats, x: Value) -> Value:
     """By W. Kahan: the error of 1 + x is made up for."""
-    if f.type == "double":
-        return f.writer.in_lanes("log1p", x)
     # As an instruction of its own, which nothing may contract.
     sum = f.writer.binary("fadd", x, f.number(1.0))
     rest = f.writer.binary("fsub", sum, f.number(1.0))
@@ -193,9 +209,89 @@ def _log1p(f: _Floats, x: Value) -> Value:
     return f.select(f.test("oeq", x, math.inf), math.inf, result)
 
 
+_SINE_64: Final = (1.58969099521155010221e-10, -2.50507602534068634195e-8,
+                   2.75573137070700676789e-6, -1.98412698298579493134e-4,
+                   8.33333333332248946124e-3, -1.66666666666666324348e-1)  # fmt: skip
+_COSINE_64: Final = (-1.13596475577881948265e-11, 2.08757232129817482790e-9,
+                     -2.75573143513906633035e-7, 2.48015872894767294178e-5,
+                     -1.38888888888741095749e-3, 4.16666666666666019037e-2)  # fmt: skip
+_SINE: Final = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
+_COSINE: Final = (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
+
+
+class _Circular:
+    """Sine and cosine: ``x = n * pi / 2 + t``, with polynomials of t, as in FreeBSD's ``k_sin.c``.
+
+    Where a number is so large that t would lose digits the C library computes them all.
+    """
+
+    def __init__(self, f: _Floats, x: Value) -> None:
+        w = f.writer
+        self.f, self.x = f, x
+        if f.type == "float":
+            magic, self.limit = 12582912.0, 1024.0
+            parts = (1.5703125, 4.837512969970703125e-4, 7.54978995489188216e-8)
+            sine: Sequence[float] = _SINE
+            cosine: Sequence[float] = _COSINE
+        else:
+            magic, self.limit = 6755399441055744.0, 1e6
+            parts = (1.5707963109016418, 1.5893254712295857e-8, 6.1232339957367660e-17)
+            sine, cosine = _SINE_64, _COSINE_64
+        shifted = f.add(f.multiply(x, 2.0 / math.pi), magic)
+        self.quarter = w.binary("sub", f.as_bits(shifted), f.as_bits(f.number(magic)))
+        whole, t = f.subtract(shifted, magic), x
+        for part in parts:
+            t = f.subtract(t, f.multiply(whole, part))
+        square = f.multiply(t, t)
+        self.sine = f.add(f.multiply(f.multiply(f.polynomial(square, sine), square), t), t)
+        power = f.multiply(f.multiply(f.polynomial(square, cosine), square), square)
+        self.cosine = f.add(f.subtract(power, f.multiply(square, 0.5)), 1.0)
+
+    def turned(self, quarters: int) -> Value:
+        """The sine of x and so many quarters of a turn."""
+        f, w = self.f, self.f.writer
+        n = w.binary("add", self.quarter, f.integer(quarters))
+        odd = w.compare("icmp ne", w.binary("and", n, f.integer(1)), f.integer(0))
+        value = f.as_bits(w.select(odd, self.cosine, self.sine))
+        top = 30 if f.type == "float" else 62
+        sign = w.binary("shl", w.binary("and", n, f.integer(2)), f.integer(top))
+        return f.of_bits(w.binary("xor", value, sign))
+
+    def unless_large(self, name: str, value: Value) -> Value:
+        """A value, or where an element is large or no number what the C library has for all."""
+        f, w = self.f, self.f.writer
+        large = f.test("ugt", f.abs(self.x), self.limit)
+        if f.lanes > 1:
+            bits = w.emit(f"bitcast {large.typed} to i{f.lanes}", f"i{f.lanes}")
+            large = w.compare("icmp ne", bits, w.constant(0, f"i{f.lanes}"))
+        dtype = float32 if f.type == "float" else float64
+        variable = w.variable(value, dtype)
+        with w.when(large):
+            w.set(variable, w.in_lanes(_library(name, f.type), self.x))
+        return w.get(variable)
+
+
+def _sin(f: _Floats, x: Value) -> Value:
+    circular = _Circular(f, x)
+    return circular.unless_large("sin", circular.turned(0))
+
+
+def _cos(f: _Floats, x: Value) -> Value:
+    circular = _Circular(f, x)
+    return circular.unless_large("cos", circular.turned(1))
+
+
+def _tan(f: _Floats, x: Value) -> Value:
+    circular = _Circular(f, x)
+    return circular.unless_large("tan", f.divide(circular.turned(0), circular.turned(1)))
+
+
 def _tanh(f: _Floats, x: Value) -> Value:
     if f.type == "double":
-        return f.writer.in_lanes("tanh", x)
+        power = _expm1(f, f.multiply(f.abs(x), -2.0))
+        opposite = f.writer.emit(f"fneg {power.typed}", x.type, x.lanes)
+        quotient = f.divide(opposite, f.add(power, 2.0))
+        return f.writer.intrinsic("copysign", quotient, x)
     z = f.within(x, -7.90531110763549805, 7.90531110763549805)
     square = f.multiply(z, z)
     upper = f.polynomial(
@@ -257,6 +353,9 @@ _VECTORIZED: Final[dict[str, Callable[..., Value]]] = {
     "expm1": _expm1,
     "log": _log,
     "log1p": _log1p,
+    "sin": _sin,
+    "cos": _cos,
+    "tan": _tan,
     "tanh": _tanh,
     "erf": _erf,
     "remainder": _remainder,

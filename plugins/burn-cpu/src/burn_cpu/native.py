@@ -18,11 +18,11 @@ from typing import Any, Final, NamedTuple
 import llvmlite.binding as llvm
 import numpy as np
 
-from burn.plugin_api import DiskCache, Formula, Kernel, Serial
+from burn.plugin_api import DiskCache, Formula, Kernel, Serial, new_lock
 from burn_cpu.forking import hold_compilers_at_fork
 from burn_cpu.llvm_functions import LIBRARY
 from burn_cpu.llvm_writer import LlvmWriter
-from burn_cpu.threads import product_functions
+from burn_cpu.threads import product_functions, single_threaded_blas
 from burn_cpu.workers import SPINS, Workers
 
 __all__ = ["FLAGS", "READABLE", "WRITEABLE", "Machine", "Text", "kernel_text", "machine"]
@@ -181,6 +181,9 @@ class Machine:
         library = _c_library()
         for name in LIBRARY:
             _add_symbol(name, getattr(library, name))
+        self._lock = new_lock()
+        self._kept: dict[Kernel, tuple[Text, int]] = {}
+        self._engine: Any = None
         self._load_runtime()
 
     def _load_runtime(self) -> None:
@@ -259,6 +262,27 @@ class Machine:
         addresses = dict(zip(by_name, found, strict=True))
         return engine, {kernel: (text, addresses[text.name]) for kernel, text in texts.items()}
 
+    def kept_functions(
+        self, kernels: Iterable[Kernel]
+    ) -> tuple[Any, dict[Kernel, tuple[Text, int]]]:
+        """The same, of code that is kept as long as the process runs, for each kernel once."""
+        wanted = list(kernels)
+        with self._lock:
+            for kernel in wanted:
+                if kernel not in self._kept:
+                    text = kernel_text(kernel, self.lanes)
+                    code = self.object_code("".join(_modules([text])))
+                    self._kept[kernel] = text, self._added(code, text.name)
+            return None, {kernel: self._kept[kernel] for kernel in wanted}
+
+    def _added(self, code: bytes, name: str) -> int:
+        """The address of a function whose code is kept."""
+        if self._engine is None:
+            self._engine, _ = self.loaded([], [])
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+        self._engine.finalize_object()
+        return int(self._engine.get_function_address(name))
+
     def entry(self, words: Any) -> Callable[..., int]:
         """A function of Python that runs the steps of some words; see ``kernels/runtime.ll``."""
         function = ctypes.pythonapi.PyCFunction_NewEx
@@ -267,15 +291,20 @@ class Machine:
         made: Callable[..., int] = function(ctypes.addressof(self._method), words, None)
         return made
 
-    def parallel(self, run: Callable[..., int]) -> Callable[..., int]:
-        """A function that runs native code with the workers."""
-        workers = self.workers
+    def parallel(self, run: Callable[..., int], *, uses_blas: bool) -> Callable[..., int]:
+        """A function that runs native code with the workers; BLAS then has one thread."""
+        ready, single = self.workers.ready, single_threaded_blas
 
         def run_with_workers(*arguments: Any) -> int:
-            with workers.used():
+            ready()
+            return run(*arguments)
+
+        def run_with_blas(*arguments: Any) -> int:
+            with single():
+                ready()
                 return run(*arguments)
 
-        return run_with_workers
+        return run_with_blas if uses_blas else run_with_workers
 
     def object_code(self, text: str) -> bytes:
         """The object code of a module: from the disk, or compiled.

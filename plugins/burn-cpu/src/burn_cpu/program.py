@@ -8,6 +8,7 @@ Views that only segments use are no steps at all.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -28,7 +29,7 @@ from burn.plugin_api import (
 )
 from burn_cpu.layouts import Layouts
 from burn_cpu.native import Machine
-from burn_cpu.products import products_of, stored
+from burn_cpu.products import Product, products_of, stored
 from burn_cpu.segment import Code, Native, Repair, Segment
 from burn_cpu.workspaces import Workspace, Workspaces
 
@@ -49,18 +50,24 @@ class NativeProgram(Execution):
         What runs the calls of ops.
     machine : Machine
         The compiler.
+    is_shared : bool, optional
+        Whether several threads may run it at a time; and its code is kept, for other programs with
+        equal kernels.
     """
 
-    def __init__(self, plan: Plan, table: OpTable, machine: Machine) -> None:
+    def __init__(
+        self, plan: Plan, table: OpTable, machine: Machine, *, is_shared: bool = False
+    ) -> None:
         self.plan = plan
         self._machine = machine
+        self._is_shared = is_shared
         self._layouts = Layouts(plan.graph, table)
         steps = self._classified()
         needed = self._needed(steps)
         self._program = self._joined(steps, needed)
         self._ends, arena = self._lifetimes(needed)
         self._arena_size, self._offsets = arena.size, arena.offsets
-        self._workspaces = Workspaces.shared()
+        self._workspaces = Workspaces.shared() if self._arena_size > _OWN else None
         kernels = [
             step.code
             for segment in self._program
@@ -68,7 +75,8 @@ class NativeProgram(Execution):
             for step in segment.steps
             if isinstance(step.code, Kernel)
         ]
-        engine, self._functions = machine.functions(dict.fromkeys(kernels))
+        find = machine.kept_functions if is_shared else machine.functions
+        engine, self._functions = find(dict.fromkeys(kernels))
         super().__init__(plan.graph, table)
         self._names["engine"] = engine  # lives as long as the function that calls its code
 
@@ -234,7 +242,7 @@ class NativeProgram(Execution):
         if not isinstance(step, Segment):
             return self._call_line(step, index, ended)
         line = self._segment_line(step, index, ended)
-        if self._arena_size > _OWN:
+        if self._workspaces is not None:
             segments = [segment for segment in self._program if isinstance(segment, Segment)]
             if step is segments[0]:
                 line = f"workspace, arena = take({self._arena_size}); {line}"
@@ -249,13 +257,20 @@ class NativeProgram(Execution):
             segment, layouts, self._offsets, self._arena_size, self._machine, self._functions
         )
         run = self._machine.entry(code.words)
-        names[f"k{index}"] = run = self._machine.parallel(run) if code.is_parallel else run
+        if code.is_parallel:
+            uses_blas = any(isinstance(step.code, Product) for step in segment.steps)
+            run = self._machine.parallel(run, uses_blas=uses_blas)
+        names[f"k{index}"] = run
         names[f"r{index}"] = Repair(run, code)
         names["empty"] = np.empty
-        names["take"], names["give"] = self._workspaces.take, self._workspaces.free.append
-        if self._arena_size <= _OWN:
-            names["arena"] = Workspace().part(self._arena_size)
-        statements = []
+        if self._workspaces is None:
+            names["arena"] = arena = Workspace().part(self._arena_size)
+            names["new_arena"] = functools.partial(np.empty, arena.shape, arena.dtype)
+        else:
+            names["take"], names["give"] = self._workspaces.take, self._workspaces.free.append
+        first = next(step for step in self._program if isinstance(step, Segment))
+        is_new = self._is_shared and self._arena_size and self._workspaces is None
+        statements = ["arena = new_arena()"] if is_new and segment is first else []
         for id in code.fresh:
             like = layouts.memory(id)
             names[f"e{id}"], names[f"d{id}"] = like.shape, like.dtype

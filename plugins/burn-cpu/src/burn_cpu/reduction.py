@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from burn.plugin_api import DType, bool_, float32, float64, specializing
-from burn_cpu.base import Array, CpuOps
+from burn_cpu.base import LARGE, Array, CpuOps
 
 # As Any: NumPy's stubs know a ufunc's methods only with a literal for keepdims.
 _add: Any = np.add
@@ -25,15 +26,27 @@ def ordered(x: Array) -> Array:
     return x.astype(np.float32) if x.dtype.kind == "V" else x
 
 
-def _total(function: Any) -> Callable[..., Array]:
+def _wide_total(
+    function: Any, x: Array, axis: tuple[int, ...], dtype: DType, *, keepdims: bool
+) -> Array:
     """A sum or product of elements; of 16-bit floats, it is computed in float32."""
+    if dtype.is_float and dtype.itemsize < float32.itemsize:
+        wide = function.reduce(x.astype(np.float32), axis=axis, keepdims=keepdims)
+        return wide.astype(dtype.numpy)
+    # Without a dtype NumPy adds integers up in 64 bits.
+    return function.reduce(x, axis=axis, dtype=dtype.numpy, keepdims=keepdims)
+
+
+def _total(backend: CpuOps, name: str, function: Any) -> Callable[..., Array]:
+    """The sum or product: with less to do for tensors of one float dtype."""
+
+    def by_numpy(x: Array, *, axis: tuple[int, ...], keepdims: bool, dtype: DType) -> Array:
+        return _wide_total(function, x, axis, dtype, keepdims=keepdims)
 
     def total(x: Array, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType) -> Array:
-        if dtype.is_float and dtype.itemsize < float32.itemsize:
-            wide = function.reduce(x.astype(np.float32), axis=axis, keepdims=keepdims)
-            return wide.astype(dtype.numpy)
-        # Without a dtype NumPy adds integers up in 64 bits.
-        return function.reduce(x, axis=axis, dtype=dtype.numpy, keepdims=keepdims)
+        if x.size < LARGE or not x.flags.c_contiguous:
+            return _wide_total(function, x, axis, dtype, keepdims=keepdims)
+        return backend.large(name, by_numpy)(x, axis=axis, keepdims=keepdims, dtype=dtype)
 
     def for_dtype(own: DType) -> Callable[..., Array]:
         if own not in (float32, float64):
@@ -42,7 +55,7 @@ def _total(function: Any) -> Callable[..., Array]:
         def total_of_floats(
             x: Array, *, axis: tuple[int, ...], keepdims: bool = False, dtype: DType
         ) -> Array:
-            if dtype is not own:
+            if dtype is not own or x.size >= LARGE:
                 return total(x, axis=axis, keepdims=keepdims, dtype=dtype)
             return function.reduce(x, axis, None, None, keepdims)
 
@@ -51,36 +64,41 @@ def _total(function: Any) -> Callable[..., Array]:
     return specializing(total, for_dtype)
 
 
+def _by_numpy(name: str, reduce: Callable[..., Array]) -> Callable[..., Array]:
+    """The method of a reduction that NumPy computes of few elements."""
+
+    def method(self: CpuOps, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
+        if x.size < LARGE or not x.flags.c_contiguous:
+            return reduce(x, axis=axis, keepdims=keepdims)
+        return self.large(name, reduce)(x, axis=axis, keepdims=keepdims)
+
+    method.__name__ = name
+    return method
+
+
+def _mean(x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
+    """The sum over the count; 16-bit floats in float32."""
+    count = math.prod([x.shape[number] for number in axis])
+    if x.dtype.itemsize < float32.itemsize:
+        wide = _add.reduce(x.astype(np.float32), axis=axis, keepdims=keepdims)
+        return (wide / np.float32(count)).astype(x.dtype)
+    return _add.reduce(x, axis=axis, keepdims=keepdims) / x.dtype.type(count)
+
+
 class ReductionOps(CpuOps):
     """Reductions through the methods of universal functions, without NumPy's Python layer."""
 
-    sum = staticmethod(_total(_add))
+    # NumPy's maximum and minimum propagate NaN. Numbers are read as booleans without a mask.
+    mean = _by_numpy("mean", _mean)
+    max = _by_numpy("max", _maximum.reduce)
+    min = _by_numpy("min", _minimum.reduce)
+    any = _by_numpy("any", functools.partial(_logical_or.reduce, dtype=bool_.numpy))
+    all = _by_numpy("all", functools.partial(_logical_and.reduce, dtype=bool_.numpy))
 
-    def mean(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
-        """The sum over the count; 16-bit floats in float32."""
-        count = math.prod([x.shape[number] for number in axis])
-        if x.dtype.itemsize < float32.itemsize:
-            wide = _add.reduce(x.astype(np.float32), axis=axis, keepdims=keepdims)
-            return (wide / np.float32(count)).astype(x.dtype)
-        return _add.reduce(x, axis=axis, keepdims=keepdims) / x.dtype.type(count)
-
-    prod = staticmethod(_total(_multiply))
-
-    def max(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
-        """NumPy's maximum propagates NaN."""
-        return _maximum.reduce(x, axis=axis, keepdims=keepdims)
-
-    def min(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
-        """NumPy's minimum propagates NaN."""
-        return _minimum.reduce(x, axis=axis, keepdims=keepdims)
-
-    def any(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
-        """Numbers are read as booleans without a mask in memory."""
-        return _logical_or.reduce(x, axis=axis, keepdims=keepdims, dtype=bool_.numpy)
-
-    def all(self, x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
-        """Numbers are read as booleans without a mask in memory."""
-        return _logical_and.reduce(x, axis=axis, keepdims=keepdims, dtype=bool_.numpy)
+    def __init__(self) -> None:
+        super().__init__()
+        for name, function in (("sum", _add), ("prod", _multiply)):
+            setattr(self, name, _total(self, name, function))
 
     def argmax(self, x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
         """NumPy takes the first of equals, and NaN as largest."""

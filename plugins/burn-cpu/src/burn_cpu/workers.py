@@ -8,11 +8,9 @@ Python's own lock. ``kernels/runtime.ll`` has the code.
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import threading
-from collections.abc import Iterator
 from typing import Any, Final
 
 from burn_cpu import threads
@@ -36,7 +34,7 @@ class Workers:
     Attributes
     ----------
     pointer : ctypes.c_void_p
-        The address of the state while native code may divide its work; else 0.
+        The address of the state from when on native code may divide its work; before that 0.
     """
 
     def __init__(self) -> None:
@@ -51,31 +49,20 @@ class Workers:
         self.pointer.value = None
         self._lock = threading.Lock()
         self._address = 0
-        self._count = self._users = 0
+        self._count = self._threads = 0
 
     def prepare(self, worker: int) -> None:
         """Take the address of ``burn_worker``."""
         self._run = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)(worker)
 
-    @contextlib.contextmanager
-    def used(self) -> Iterator[None]:
-        """Context in which native code divides its work, and BLAS has one thread."""
+    def ready(self) -> None:
+        """See that native code divides its work among as many threads as BLAS may use."""
         count = min(threads.thread_count(), _MAX_WORKERS)
-        if count < 2:
-            yield
-            return
-        with threads.single_threaded_blas():
+        if count != self._threads:
             with self._lock:
                 self._start(count)
                 self.pointer.value = self._address
-                self._users += 1
-            try:
-                yield
-            finally:
-                with self._lock:
-                    self._users -= 1
-                    if not self._users:
-                        self.pointer.value = None
+                self._threads = count
 
     def _start(self, count: int) -> None:
         """See that there are enough workers."""
