@@ -28,7 +28,11 @@ CACHES := PYTHONDONTWRITEBYTECODE= BURN_CACHE=$(HOME)/.cache/burn-tests
 # A worker starts with its share of the files in a row, so most fixtures of a module are made once.
 PYTEST := $(ONE_THREAD) $(CACHES) $(BIN)/pytest --numprocesses auto --dist worksteal
 
-.PHONY: help demo test test-all lint pocl oclgrind bench docs clean
+# Where nobody has to be asked, packages of Debian are installed; else the tests say what they skip.
+INSTALL := test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq \
+    && apt-get install -y -qq --no-install-recommends > /dev/null
+
+.PHONY: help demo test test-all lint pocl oclgrind hip bench docs clean
 
 help:
 	@echo "make demo    train a network on handwritten digits, on the best device there is"
@@ -46,7 +50,7 @@ demo: $(VENV)/demo.stamp
 test: lint pocl
 	$(PYTEST)
 
-test-all: lint pocl oclgrind
+test-all: lint pocl oclgrind hip
 	$(PYTEST) --all
 
 lint: $(VENV)/test.stamp
@@ -54,20 +58,24 @@ lint: $(VENV)/test.stamp
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-# PoCL makes an OpenCL device of the CPU. Where there is no device, and nobody has to be asked, it is
-# installed; else the report of the tests says that OpenCL was not tested.
+# PoCL makes an OpenCL device of the CPU, where there is none.
 pocl: $(VENV)/test.stamp
 	@$(BIN)/python -c "import sys; from burn_opencl.icd_loader import found_devices as f; sys.exit(not f())" \
-	    || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq \
-	        && apt-get install -y -qq --no-install-recommends pocl-opencl-icd > /dev/null; } \
+	    || { $(INSTALL) pocl-opencl-icd; } \
 	    || echo "OpenCL is not tested: no device, and PoCL can be installed by root with apt-get only"
 
 # Oclgrind simulates an OpenCL device and sees each access to memory.
 oclgrind:
 	@command -v oclgrind > /dev/null \
-	    || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq \
-	        && apt-get install -y -qq --no-install-recommends oclgrind > /dev/null; } \
+	    || { $(INSTALL) oclgrind; } \
 	    || echo "Accesses of OpenCL kernels are not checked: Oclgrind can be installed by root with apt-get only"
+
+# Debian's clang compiles HIP for GPUs of AMD, without one.
+hip:
+	@{ command -v clang-15 && command -v ld.lld-15 && test -d /usr/include/hip/amd_detail \
+	        && test -d /usr/lib/x86_64-linux-gnu/amdgcn/bitcode; } > /dev/null \
+	    || { $(INSTALL) clang-15 lld-15 rocm-device-libs libamdhip64-dev; } \
+	    || echo "HIP is not compiled: its compiler can be installed by root with apt-get of Debian 12 only"
 
 bench: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/run.py

@@ -16,7 +16,7 @@ from burn.plugin_api import (
 )
 from burn_cuda.kernels import C_TYPES, text
 
-__all__ = ["CudaWriter", "HipWriter", "code_of"]
+__all__ = ["HIP_OPTIONS", "CudaWriter", "HipWriter", "code_of"]
 
 Checks: TypeAlias = Mapping[int, tuple[int, int]]
 
@@ -25,6 +25,9 @@ _LANES: Final = 256
 
 _ROW_LANES: Final = 512
 """Lanes of a group that computes rows, at most."""
+
+HIP_OPTIONS: Final = ("-std=c++17", "-ffp-contract=off")
+"""Options of AMD's compilers, which otherwise make fused multiply-adds of products and sums."""
 
 _BITS: Final = "unsigned short"
 
