@@ -1,0 +1,49 @@
+"""The language that the page for authors writes in Python: one writer passes the quick kit."""
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+
+import burn
+from burn.testing import Selection, Subject, groups_of, load_samples
+
+PAGE = Path(__file__).parents[2] / "docs" / "authors" / "kernels.md"
+SECTION = PAGE.read_text(encoding="utf-8").partition("## Another language")[2]
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", SECTION, re.MULTILINE | re.DOTALL)
+LANGUAGE, BACKEND = BLOCKS[:2]
+
+IN_GATE = ("cast", "erf", "floor_divide", "max", "pow", "random_uniform", "softmax", "where")
+PARTS = 12
+"""Of the kit; each is a test."""
+
+load_samples()
+
+
+@pytest.fixture(scope="module")
+def subject():
+    """A device whose calls are compiled to the language."""
+    names = {"burn": burn}
+    exec(LANGUAGE + BACKEND.replace("burn.register_backend(spec)", ""), names)  # noqa: S102 — as the page does
+    with burn.registered(names["spec"]):
+        yield Subject.of(burn.Device("python"), compiles=True)
+
+
+def test_a_writer_has_150_lines_at_most():
+    assert len(LANGUAGE.splitlines()) <= 150
+    assert "class PythonWriter:" in LANGUAGE
+
+
+@pytest.mark.parametrize("op", IN_GATE)
+def test_ops_of_the_language_conform(subject, op):
+    for group in groups_of(subject, Selection(ops=(op,), quick=True)):
+        group.check()
+    assert "KERNELS" in {way.name for way in subject.backend.ways[op]}
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("part", range(PARTS))
+def test_the_language_conforms(subject, part):
+    for group in itertools.islice(groups_of(subject, Selection(quick=True)), part, None, PARTS):
+        group.check()
