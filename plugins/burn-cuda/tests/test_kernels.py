@@ -138,6 +138,8 @@ def sources_of_numbers():
             scan = {"T": c_type(dtype), "S": computed_type(dtype), "OPERATION": "Maximum"}
             tile = {"PACKS": 2, "WIDTH": 16 // dtype.itemsize}
             yield f"scan-{dtype}", source("scan.cu", **scan, **tile)
+            types = {"OP": 2, "TYPE": DTYPE_CODES[dtype.name], "HAS_scan": 1}
+            yield f"scan-lines-{dtype}", core_source("scan.c", c_type_of(dtype), types)
             yield f"max_pool-{dtype}", windows("max_pool", dtype, TYPE=DTYPE_CODES[dtype.name])
             keys = {"TYPE": DTYPE_CODES[dtype.name], "TARGET": 4, "HAS_search_sorted": 1}
             yield f"search-{dtype}", core_source("searching.c", c_type_of(dtype), keys)

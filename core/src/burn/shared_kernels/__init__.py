@@ -29,6 +29,7 @@ from burn.shared_kernels.pooling import PoolingOps
 from burn.shared_kernels.random import RandomOps
 from burn.shared_kernels.resampling import ResamplingOps
 from burn.shared_kernels.sampling import SamplingOps
+from burn.shared_kernels.scan import ScanOps
 from burn.shared_kernels.searching import SearchingOps
 from burn.shared_kernels.unfolding import UnfoldingOps
 from burn.shared_kernels.windows import fits_windows, launch_columns, launch_fold
@@ -45,6 +46,7 @@ __all__ = [
     "RandomOps",
     "ResamplingOps",
     "SamplingOps",
+    "ScanOps",
     "SearchingOps",
     "SharedOps",
     "UnfoldingOps",

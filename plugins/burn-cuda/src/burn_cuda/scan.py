@@ -1,13 +1,12 @@
-"""Scans: one thread for each of many lines, else one pass of blocks over rows."""
+"""Scans of long rows: one pass of blocks, in which each waits for the totals of those before it."""
 
 from __future__ import annotations
 
-import math
-from typing import Any, Final
+from typing import Final
 
-from burn.plugin_api import DType, int64
+import burn.plugin_api as core
+from burn.plugin_api import int64
 from burn_cuda.base import Array, CudaOps
-from burn_cuda.complex_numbers import on_parts, slice_axis
 from burn_cuda.kernels import THREADS, c_type, computed_type
 
 __all__ = ["ScanOps"]
@@ -35,95 +34,33 @@ _WORD_VALUE_BYTES: Final = 4
 _GROUP_TILES: Final = 32
 """Tiles of a group, and groups of a group of groups; GROUP_SIZE in the kernel."""
 
+_STRUCTS: Final = {"sum": "Sum", "prod": "Product", "max": "Maximum", "min": "Minimum"}
+"""The operations in the kernel."""
 
-class ScanOps(CudaOps):
-    """Cumulative ops."""
 
-    def cumsum(self, x: Array, *, axis: int) -> Array:
-        """16-bit floats add up in float32."""
-        return self._scan("Sum", x, axis)
+class ScanOps(CudaOps, core.ScanOps):
+    """Cumulative ops.
 
-    def cumprod(self, x: Array, *, axis: int) -> Array:
-        """16-bit floats are multiplied in float32."""
-        return self._scan("Product", x, axis)
+    Blocks of CUDA start in the order of their indices, so one may wait for those before it: a row
+    is read once. OpenCL promises no order, so there it is read twice.
+    """
 
-    def cummax(self, x: Array, *, axis: int) -> Array:
-        """NaN propagates."""
-        return self._scan("Maximum", x, axis)
+    def scans_by_items(self, rows: int, n: int, inner: int) -> bool:
+        """Whether each line has a thread."""
+        is_near = inner > 1 or n < _MAX_CONTIGUOUS_LINE_OF_THREAD
+        return n <= _MAX_LINE_OF_THREAD or (rows >= _MIN_LINES_FOR_THREADS and is_near)
 
-    def cummin(self, x: Array, *, axis: int) -> Array:
-        """NaN propagates."""
-        return self._scan("Minimum", x, axis)
-
-    def _scan(self, operation: str, x: Array, axis: int) -> Array:
-        launcher = self.launcher
-        dtype = launcher.dtypes[x.dtype]
-        if dtype.is_bool:
-            raise TypeError(f"{operation} of bool")
-        if dtype.is_complex:
-            return self._scan_complex(operation, x, axis, dtype)
-        if not 0 <= axis < len(x.shape):
-            raise IndexError(f"axis {axis} of {len(x.shape)}")
-        if not x.size:
-            return x
-        n = x.shape[axis]
-        inner = math.prod(x.shape[axis + 1 :])
-        lines = x.size // n
-        many = lines >= _MIN_LINES_FOR_THREADS and (inner > 1 or n < _MAX_CONTIGUOUS_LINE_OF_THREAD)
-        if many or n <= _MAX_LINE_OF_THREAD:
-            kernel = self._scan_kernel("scan_lines", operation, dtype)
-            out = launcher.empty(x.shape, x.dtype)
-            launcher.run(kernel, lines, launcher.dense(x), out, n, inner, lines)
-            return out
-        order = (*[number for number in range(len(x.shape)) if number != axis], axis)
-        moved = launcher.dense(x.transpose(order))
-        out = launcher.empty(moved.shape, x.dtype)
-        self._scan_rows(operation, dtype, moved, out, lines, n)
-        return out.transpose(tuple([order.index(number) for number in range(len(order))]))
-
-    def _scan_complex(self, operation: str, x: Array, axis: int, dtype: DType) -> Array:
-        """Sums by real and imaginary parts, products in steps of doubled distance."""
-        if not 0 <= axis < len(x.shape):
-            raise IndexError(f"axis {axis} of {len(x.shape)}")
-        if operation == "Sum":
-            return on_parts(
-                self.launcher, lambda parts: self._scan(operation, parts, axis), x, dtype
-            )
-        if operation == "Product":
-            return self._complex_products(x, axis)
-        raise TypeError("complex numbers have no order")
-
-    def _complex_products(self, x: Array, axis: int) -> Array:
-        """The product of each element and those before it, in steps of doubled distance.
-
-        W. D. Hillis and G. L. Steele, "Data parallel algorithms" (1986).
-        """
-        length = x.shape[axis]
-        step = 1
-        while step < length:
-            later = slice_axis(x, axis, step, length)
-            earlier = slice_axis(x, axis, 0, length - step)
-            first = slice_axis(x, axis, 0, step)
-            x = self.concat([first, self.multiply(later, earlier)], axis=axis)
-            step *= 2
-        return x
-
-    def _scan_kernel(self, name: str, operation: str, dtype: DType, **tile: int) -> Any:
-        types = {"T": c_type(dtype), "S": computed_type(dtype), "OPERATION": operation}
-        return self.launcher.kernel(name, "scan.cu", **types, **tile)
-
-    def _scan_rows(
-        self, operation: str, dtype: DType, x: Array, out: Array, rows: int, n: int
-    ) -> None:
+    def scan_rows(self, operation: str, x: Array, out: Array, rows: int, n: int) -> None:
         """One pass, in which each tile waits for the totals of the tiles before it."""
         launcher = self.launcher
+        dtype = launcher.dtypes[x.dtype]
         width = _PACK_BYTES // dtype.itemsize
         packs = next(
-            item
-            for item in _PACKS
-            if THREADS * width * item >= n
-            or 2 * item * width > _MAX_ELEMENTS_OF_THREAD
-            or item == _PACKS[-1]
+            count
+            for count in _PACKS
+            if THREADS * width * count >= n
+            or 2 * count * width > _MAX_ELEMENTS_OF_THREAD
+            or count == _PACKS[-1]
         )
         tiles = -(-n // (THREADS * width * packs))
         row_words = words = 0
@@ -133,5 +70,6 @@ class ScanOps(CudaOps):
             words = rows * row_words
         known = launcher.empty((words,), int64.numpy)
         launcher.runtime.zero(known)
-        kernel = self._scan_kernel("scan_rows", operation, dtype, PACKS=packs, WIDTH=width)
+        types = {"T": c_type(dtype), "S": computed_type(dtype), "OPERATION": _STRUCTS[operation]}
+        kernel = launcher.kernel("scan_rows", "scan.cu", **types, PACKS=packs, WIDTH=width)
         launcher.run_blocks(kernel, rows * tiles, x, out, known, n, tiles, row_words)

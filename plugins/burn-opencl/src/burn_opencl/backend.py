@@ -19,6 +19,7 @@ from burn.plugin_api import (
     RandomOps,
     ResamplingOps,
     SamplingOps,
+    ScanOps,
     SearchingOps,
     TensorData,
     UnfoldingOps,
@@ -39,7 +40,6 @@ from burn_opencl.optimizer import OptimizerOps
 from burn_opencl.quantization import QuantizationOps
 from burn_opencl.quantized_products import QuantizedProductOps
 from burn_opencl.reduction import ReductionOps
-from burn_opencl.scan import ScanOps
 from burn_opencl.softmax import SoftmaxOps
 from burn_opencl.sorting import SortingOps
 from burn_opencl.staging import Uploads

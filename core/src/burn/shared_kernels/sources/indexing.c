@@ -1,6 +1,6 @@
 // Reading and writing at indices along the middle axis of (outer, length, inner). Reads move elements as
 // words of their size. Indices are (outer, count, inner), or a vector for all rows (`is_select`); of
-// `parts` neighbours, as the parts of complex numbers are, each has one index.
+// `parts` neighbours, the two parts of a complex number or one, each has one index.
 
 typedef struct {
     int64 n, length, count, inner, parts, x_offset, index_offset, value_offset, is_select, is_label, op,
@@ -28,7 +28,7 @@ KERNEL(GROUP_ITEMS) void gather(
     if (i >= parameters.n) return;
     const int64 above = i / parameters.inner, column = i - above * parameters.inner;
     const int64 row = above / parameters.count, position = above - row * parameters.count;
-    const int64 index_position = parameters.is_select ? position : i / parameters.parts;
+    const int64 index_position = parameters.is_select ? position : i >> (parameters.parts - 1);
     const int64 index = index_at(parameters, indices, index_position, error);
     const int64 element = (row * parameters.length + index) * parameters.inner + column;
     WRITE(out, i, TYPE, index < 0 ? (C)0 : READ(x, parameters.x_offset + element, TYPE));
@@ -45,7 +45,7 @@ KERNEL(GROUP_ITEMS) void scatter(
     const int64 row = i / parameters.inner, column = i - row * parameters.inner;
     for (int64 k = 0; k < parameters.count; ++k) {
         const int64 position = (row * parameters.count + k) * parameters.inner + column;
-        const int64 index_position = parameters.is_select ? k : position / parameters.parts;
+        const int64 index_position = parameters.is_select ? k : position >> (parameters.parts - 1);
         const int64 index = index_at(parameters, indices, index_position, error);
         if (index < 0) continue;
         const int64 element = (row * parameters.length + index) * parameters.inner + column;

@@ -1,6 +1,4 @@
-// T: elements, S: accumulators, OPERATION: how they combine. x is dense with shape (outer, n, inner).
-
-typedef typename Computed<T>::type C;
+// T: elements, S: accumulators, OPERATION: how they combine. x is dense with shape (rows, n).
 
 struct Sum {
     __device__ static S of(S x, S y) { return (S)(x + y); }
@@ -16,21 +14,6 @@ struct Minimum {
 };
 typedef OPERATION F;
 
-// One line along the axis for each thread.
-extern "C" __global__ void scan_lines(
-    const T* __restrict__ x, T* __restrict__ out, int64 n, int64 inner, int64 lines) {
-    const int64 line = (int64)blockIdx.x * blockDim.x + threadIdx.x;
-    if (line >= lines) return;
-    const int64 first = line / inner * n * inner + line % inner;
-    S total = load(x[first]);
-    out[first] = x[first];
-    for (int64 k = 1; k < n; ++k) {
-        total = F::of(total, load(x[first + k * inner]));
-        out[first + k * inner] = convert<T>(total);
-    }
-}
-
-#ifdef PACKS
 // A block scans one tile: 8 warps, each with PACKS times 32 packs of WIDTH adjacent elements.
 #define WARPS 8
 #define TILE (WARPS * 32 * PACKS * WIDTH)
@@ -202,4 +185,3 @@ extern "C" __global__ void __launch_bounds__(256) scan_rows(
         }
     }
 }
-#endif
