@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from burn.compiler._rewriting import Builder, Rule, exact, made_by
+from burn.compiler._rewriting import Builder, exact, made_by, rewrites
 from burn.dtype import DType
 from burn.ir import Input, OperationIr, TensorIr
 from burn.ops import REGISTRY, broadcast_shapes
 
-__all__ = ["ARITHMETIC", "with_numbers"]
+__all__ = ["with_numbers"]
 
 
 def with_numbers(program: Builder, operation: OperationIr) -> OperationIr:
@@ -71,6 +70,7 @@ def _like_output(operand: Input, operation: OperationIr) -> TensorIr | None:
     return operand if operand[1:3] == output[1:3] else None
 
 
+@rewrites("add")
 def _add(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A sum with -0.0, or with 0 for integers, or with the negative of a tensor."""
     x1, x2 = operation.inputs
@@ -84,6 +84,7 @@ def _add(program: Builder, operation: OperationIr) -> TensorIr | None:
     return None
 
 
+@rewrites("subtract")
 def _subtract(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A difference with 0, or with the negative of a tensor."""
     x1, x2 = operation.inputs
@@ -94,6 +95,7 @@ def _subtract(program: Builder, operation: OperationIr) -> TensorIr | None:
     return None if negated is None else program.call("add", x1, negated.inputs[0])
 
 
+@rewrites("multiply")
 def _multiply(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A product with 1."""
     del program
@@ -103,6 +105,7 @@ def _multiply(program: Builder, operation: OperationIr) -> TensorIr | None:
     return _like_output(x2, operation) if _is(x1, 1) else None
 
 
+@rewrites("divide")
 def _divide(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A quotient by 1, or by a power of two, which is a product."""
     x1, x2 = operation.inputs
@@ -118,6 +121,7 @@ def _divide(program: Builder, operation: OperationIr) -> TensorIr | None:
     return program.call("multiply", same, 1.0 / number)
 
 
+@rewrites("pow")
 def _pow(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A first or a second power."""
     x1, x2 = operation.inputs
@@ -129,28 +133,16 @@ def _pow(program: Builder, operation: OperationIr) -> TensorIr | None:
     return program.call("multiply", same, same) if _is(x2, 2) else None
 
 
+@rewrites("negative", "bitwise_not", "conj")
 def _inverse_of_itself(program: Builder, operation: OperationIr) -> TensorIr | None:
     """An operation that undoes another one of the same op."""
     inner = made_by(program, operation.inputs[0], operation.name)
     return None if inner is None else inner.inputs[0]  # type: ignore[return-value]  # an operand of a unary op
 
 
+@rewrites("where")
 def _where(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A choice between a tensor and itself."""
     del program
     _, x1, x2 = operation.inputs
     return _like_output(x1, operation) if x1.__class__ is TensorIr and x1 == x2 else None
-
-
-ARITHMETIC: Final[Mapping[str, tuple[Rule, ...]]] = {
-    "add": (_add,),
-    "subtract": (_subtract,),
-    "multiply": (_multiply,),
-    "divide": (_divide,),
-    "pow": (_pow,),
-    "negative": (_inverse_of_itself,),
-    "bitwise_not": (_inverse_of_itself,),
-    "conj": (_inverse_of_itself,),
-    "where": (_where,),
-}
-"""The rules of each op, in the order in which they are tried."""

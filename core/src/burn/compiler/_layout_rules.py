@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from burn.compiler._rewriting import Builder, Rule, made_by
+from burn.compiler._rewriting import Builder, made_by, rewrites
 from burn.dtype import DType
 from burn.ir import OperationIr, TensorIr
 
-__all__ = ["LAYOUT"]
 
-
+@rewrites("reshape", "expand")
 def _identity(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A view of all elements as they are."""
     del program
@@ -19,6 +18,7 @@ def _identity(program: Builder, operation: OperationIr) -> TensorIr | None:
     return x if x.shape == operation.outputs[0].shape else None
 
 
+@rewrites("reshape")
 def _reshape_of_reshape(program: Builder, operation: OperationIr) -> TensorIr | None:
     inner = made_by(program, operation.inputs[0], "reshape")
     if inner is None:
@@ -26,6 +26,7 @@ def _reshape_of_reshape(program: Builder, operation: OperationIr) -> TensorIr | 
     return program.call("reshape", inner.inputs[0], shape=operation.outputs[0].shape)
 
 
+@rewrites("permute")
 def _permute(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A permutation of a permutation; one of axes of length 1 alone is a reshape."""
     x: Any = operation.inputs[0]
@@ -40,6 +41,7 @@ def _permute(program: Builder, operation: OperationIr) -> TensorIr | None:
     return program.call("permute", inner.inputs[0], axes=tuple([first[axis] for axis in axes]))
 
 
+@rewrites("expand")
 def _expand(program: Builder, operation: OperationIr) -> TensorIr | None:
     """An expansion of an expansion, or of a reshape that adds axes before all others."""
     x: Any = operation.inputs[0]
@@ -54,6 +56,7 @@ def _expand(program: Builder, operation: OperationIr) -> TensorIr | None:
     return program.call("expand", below, shape=shape)
 
 
+@rewrites("slice")
 def _slice(program: Builder, operation: OperationIr) -> TensorIr | None:
     """All elements in order, or a slice of a slice."""
     x: Any = operation.inputs[0]
@@ -75,6 +78,7 @@ def _slice(program: Builder, operation: OperationIr) -> TensorIr | None:
     return program.call("slice", inner.inputs[0], slices=tuple(whole))
 
 
+@rewrites("index_axis")
 def _index_axis(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A slice, and a reshape: for these there are rules."""
     x: Any = operation.inputs[0]
@@ -86,6 +90,7 @@ def _index_axis(program: Builder, operation: OperationIr) -> TensorIr | None:
     return program.call("reshape", part, shape=operation.outputs[0].shape)
 
 
+@rewrites("flip")
 def _flip(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A reversal of axes of length 1 alone, or of a reversal of the same axes."""
     x: Any = operation.inputs[0]
@@ -98,6 +103,7 @@ def _flip(program: Builder, operation: OperationIr) -> TensorIr | None:
     return inner.inputs[0]  # type: ignore[return-value]  # the operand of flip is a tensor
 
 
+@rewrites("slice_assign")
 def _slice_assign(program: Builder, operation: OperationIr) -> TensorIr | None:
     """An assignment to all elements."""
     del program
@@ -108,6 +114,7 @@ def _slice_assign(program: Builder, operation: OperationIr) -> TensorIr | None:
     return value if all(step == 1 or length == 1 for _, length, step in slices) else None
 
 
+@rewrites("concat")
 def _concat(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A concatenation of one tensor; those without elements do not count."""
     del program
@@ -116,6 +123,7 @@ def _concat(program: Builder, operation: OperationIr) -> TensorIr | None:
     return next((part for part in parts if part.shape == shape), None)
 
 
+@rewrites("cast")
 def _cast(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A cast to the same dtype, or of a cast that keeps each value."""
     x: Any = operation.inputs[0]
@@ -163,6 +171,7 @@ def _keeps_values(source: DType, target: DType) -> bool:
     return lowest <= low and high <= highest
 
 
+@rewrites("linear")
 def _linear_of_transpose(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A linear layer with a transposed weight."""
     x, weight, bias = operation.inputs
@@ -171,18 +180,3 @@ def _linear_of_transpose(program: Builder, operation: OperationIr) -> TensorIr |
         return None
     transposed = not operation.attributes.get("transposed", False)
     return program.call("linear", x, inner.inputs[0], bias, transposed=transposed)
-
-
-LAYOUT: Final[Mapping[str, tuple[Rule, ...]]] = {
-    "reshape": (_identity, _reshape_of_reshape),
-    "permute": (_permute,),
-    "expand": (_identity, _expand),
-    "slice": (_slice,),
-    "index_axis": (_index_axis,),
-    "flip": (_flip,),
-    "slice_assign": (_slice_assign,),
-    "concat": (_concat,),
-    "cast": (_cast,),
-    "linear": (_linear_of_transpose,),
-}
-"""The rules of each op, in the order in which they are tried."""

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 from typing import Any, Final
 
-from burn.compiler._rewriting import Builder, Rule, made_by
+from burn.compiler._rewriting import Builder, made_by, rewrites
 from burn.dtype import float32
 from burn.ir import OperationIr, TensorIr
+from burn.ops import REGISTRY
 
-__all__ = ["REDUCTIONS"]
+_COMBINED: Final = {name: op.combines for name, op in REGISTRY.items() if op.combines}
+"""Reductions whose results for parts of the elements make that for all."""
 
 
+@rewrites(*_COMBINED)
 def _of_one_element(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A reduction over axes of length 1: the elements themselves."""
     x: Any = operation.inputs[0]
@@ -23,6 +25,7 @@ def _of_one_element(program: Builder, operation: OperationIr) -> TensorIr | None
     return program.call("cast", same, dtype=output.dtype)
 
 
+@rewrites(*[name for name, kind in _COMBINED.items() if kind != "product"])
 def _of_repeated_elements(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A reduction over axes along which elements are repeated; a sum over them is a product."""
     x: Any = operation.inputs[0]
@@ -55,6 +58,7 @@ def _is_number_of(operation: OperationIr, count: int) -> bool:
     return dtype.is_float and dtype.itemsize >= float32.itemsize
 
 
+@rewrites("sum")
 def _sum_of_sum(program: Builder, operation: OperationIr) -> TensorIr | None:
     """A sum over some axes of a sum over others, of the same dtype."""
     inner = made_by(program, operation.inputs[0], "sum")
@@ -71,17 +75,3 @@ def _sum_of_sum(program: Builder, operation: OperationIr) -> TensorIr | None:
     axes = sorted({*first, *[kept[axis] for axis in operation.attributes["axis"]]})
     total = program.call("sum", below, axis=tuple(axes), keepdims=False, dtype=output.dtype)
     return program.call("reshape", total, shape=output.shape)
-
-
-_SAME: Final = (_of_one_element, _of_repeated_elements)
-
-REDUCTIONS: Final[Mapping[str, tuple[Rule, ...]]] = {
-    "sum": (*_SAME, _sum_of_sum),
-    "prod": (_of_one_element,),
-    "mean": _SAME,
-    "max": _SAME,
-    "min": _SAME,
-    "any": _SAME,
-    "all": _SAME,
-}
-"""The rules of each op, in the order in which they are tried."""

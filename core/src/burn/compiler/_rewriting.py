@@ -5,13 +5,23 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 import numpy as np
 
 from burn.ir import GraphIr, Input, OperationIr, Status, TensorIr
 
-__all__ = ["Builder", "Rule", "exact", "made_by", "new_tuple", "next_id", "rewritten"]
+__all__ = [
+    "RULES",
+    "Builder",
+    "Rule",
+    "exact",
+    "made_by",
+    "new_tuple",
+    "next_id",
+    "rewrites",
+    "rewritten",
+]
 
 new_tuple: Any = tuple.__new__
 """Makes a NamedTuple in half of the time that its class takes."""
@@ -104,6 +114,20 @@ class Builder(Protocol):
 
 Rule: TypeAlias = Callable[[Builder, OperationIr], TensorIr | None]
 """From an operation to a tensor that is what it makes; None if it stays."""
+
+RULES: Final[dict[str, list[Rule]]] = {}
+"""By the name of the op, in the order in which they are tried."""
+
+
+def rewrites(*names: str) -> Callable[[Rule], Rule]:
+    """Decorator: a rule for the operations of some ops."""
+
+    def attach(rule: Rule) -> Rule:
+        for name in names:
+            RULES.setdefault(name, []).append(rule)
+        return rule
+
+    return attach
 
 
 def made_by(program: Builder, tensor: Input, name: str) -> OperationIr | None:

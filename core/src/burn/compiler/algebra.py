@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
-from burn.compiler._arithmetic_rules import ARITHMETIC, with_numbers
-from burn.compiler._layout_rules import LAYOUT
-from burn.compiler._reduction_rules import REDUCTIONS
-from burn.compiler._rewriting import Rule, next_id, rewritten
+from burn.compiler import _layout_rules, _reduction_rules  # noqa: F401 — importing rules registers them
+from burn.compiler._arithmetic_rules import with_numbers
+from burn.compiler._rewriting import RULES, next_id, rewritten
 from burn.ir import GraphIr, Input, OperationIr, Status, TensorIr, infer
 from burn.ops import REGISTRY, Tag
 
 __all__ = ["algebra"]
-
-_RULES: Final[Mapping[str, tuple[Rule, ...]]] = {**ARITHMETIC, **LAYOUT, **REDUCTIONS}
 
 
 def algebra(graph: GraphIr) -> GraphIr:
@@ -89,7 +85,7 @@ class _Program:
         self._source = operation.source
         if Tag.ELEMENTWISE in REGISTRY[operation.name].tags:
             operation = with_numbers(self, operation)
-        for rule in _RULES.get(operation.name, ()):
+        for rule in RULES.get(operation.name, ()):
             found = rule(self, operation)
             if found is not None:
                 return found

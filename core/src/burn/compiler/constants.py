@@ -32,11 +32,6 @@ _MAX_BYTES: Final = 1 << 18
 _MAX_TOTAL: Final = 1 << 24
 """Size of all tensors together that are computed for them."""
 
-_SAME_EVERYWHERE: Final = frozenset(
-    {"cast", "reshape", "permute", "expand", "slice", "index_axis", "flip"}
-)
-"""Ops beside elementwise ones that make a tensor of one value of a tensor of one value."""
-
 
 def constants(graph: GraphIr, table: OpTable) -> GraphIr:
     """The program with what depends on no input replaced by its value.
@@ -130,7 +125,7 @@ class _Known:
         (output,) = operation.outputs
         elements = prod(output.shape)  # type: ignore[arg-type]  # no length depends on data
         if operation.name == "full" or (
-            (operation.name in _SAME_EVERYWHERE or Tag.ELEMENTWISE in definition.tags)
+            (definition.tags & (Tag.ELEMENTWISE | Tag.VIEW) or definition.fuses == "elementwise")
             and elements
             and all(tensor.id in self.uniform for tensor in tensors)
         ):

@@ -18,7 +18,6 @@ from burn.compiler.fusion_groups import (
 )
 from burn.compiler.fusion_maps import IndexMap, cuts, strides
 from burn.compiler.fusion_rules import (
-    REDUCTIONS,
     Work,
     expression_of,
     host_number,
@@ -328,7 +327,7 @@ class _Builder:
             node = self._apply("not_equal", (node, zero), bool_)
         elif not (of.dtype.is_float and dtype.is_float and of.dtype.itemsize > dtype.itemsize):
             node = self._cast(node, dtype)
-        return self._cast(self._reduced(REDUCTIONS[name], node, recipe), dtype)
+        return self._cast(self._reduced(REGISTRY[name].combines, node, recipe), dtype)
 
     def _reduced(self, kind: Any, node: int, recipe: Recipe) -> int:
         """A reduction over all columns, unless the operation reduces single elements."""

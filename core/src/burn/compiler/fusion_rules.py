@@ -11,15 +11,15 @@ import numpy as np
 from burn.dtype import DType, Kind, bool_
 from burn.ir import HostNumber, OperationIr, ScalarIr, Status, TensorIr, tensors_among
 from burn.kernels.expressions import Expression, Nodes, expression
+from burn.kernels.functions import FUNCTIONS
 from burn.kernels.kernel import Apply, Literal
-from burn.ops import REGISTRY, Role, Tag
+from burn.ops import REGISTRY, Op, Role, Tag
 from burn.ops.shapes import size
 
 if TYPE_CHECKING:
     from burn.compiler.plan import Target
 
 __all__ = [
-    "REDUCTIONS",
     "Work",
     "cost_of",
     "expression_of",
@@ -65,18 +65,6 @@ class Work(enum.Enum):
     """Indices that are out of range, and 0 for those that are not."""
 
 
-REDUCTIONS: Final = {
-    "sum": "sum",
-    "prod": "product",
-    "max": "max",
-    "min": "min",
-    "any": "max",
-    "all": "min",
-}
-"""The kind of `burn.kernels.Reduce` of each op."""
-
-_VIEWS: Final = frozenset({"reshape", "permute", "expand", "slice", "flip", "unfold"})
-
 _MOST_PARTS: Final = 4
 """Tensors that `concat` reads in a kernel: each element tests for all of them."""
 
@@ -91,27 +79,37 @@ def rule(operation: OperationIr, target: Target) -> tuple[Work, str]:
     target : Target
         What the device computes with kernels.
     """
-    name = operation.name
+    op = REGISTRY[operation.name]
+    work = _work_of(op)
     tensors = [*tensors_among(operation.inputs), *operation.outputs]
     if any(None in tensor.shape or 0 in tensor.shape for tensor in tensors):
         return Work.CALL, "a tensor has no elements, or a length that depends on data"
-    if name in _VIEWS:
-        return Work.VIEW, ""
+    if work is Work.VIEW:
+        return work, ""
     strange = next((tensor.dtype for tensor in tensors if tensor.dtype not in target.dtypes), None)
     if strange is not None:
         return Work.CALL, f"kernels of the device have no {strange}"
-    if any(attribute.role is Role.GRAPH for attribute in REGISTRY[name].attributes.values()):
+    if any(attribute.role is Role.GRAPH for attribute in op.attributes.values()):
         return Work.CALL, "it runs programs of its own, which are compiled"
     if target.keeps(operation):
         return Work.CALL, "the device has a kernel of its own"
-    work = _KINDS.get(name)
     if work is None:
-        if Tag.ELEMENTWISE in REGISTRY[name].tags:
+        if Tag.ELEMENTWISE in op.tags:
             return _elementwise(operation)
         return Work.CALL, "no kernel is generated for the op"
     find = _REASONS.get(work)
     reason = "" if find is None else find(operation, target)
     return (Work.CALL, reason) if reason else (work, "")
+
+
+@functools.cache
+def _work_of(op: Op) -> Work | None:
+    """What an op is that its definition says, or its tags; None of others."""
+    if op.fuses is not None:
+        return Work(op.fuses)
+    if Tag.VIEW in op.tags and op.is_required:
+        return Work.VIEW
+    return Work.REDUCTION if op.combines not in (None, "mean") else None
 
 
 def _elementwise(operation: OperationIr) -> tuple[Work, str]:
@@ -164,18 +162,6 @@ def _of_product(operation: OperationIr, target: Target) -> str:
         return "it is a large matrix product"
     return "" if output.dtype.kind in Kind.NUMERIC else f"it is a product of {output.dtype}"
 
-
-_KINDS: Final = {
-    **dict.fromkeys(REDUCTIONS, Work.REDUCTION),
-    "cast": Work.ELEMENTWISE,
-    "full": Work.NUMBER,
-    "arange": Work.RANGE,
-    "matmul": Work.PRODUCT,
-    "slice_assign": Work.PARTS,
-    "concat": Work.PARTS,
-    "gather": Work.GATHER,
-    "scatter_add": Work.ADD,
-}
 
 _REASONS: Final = {
     Work.NUMBER: _of_number,
@@ -230,16 +216,6 @@ def _choice(operation: OperationIr) -> str | None:
     return None
 
 
-_COSTS: Final = {
-    **dict.fromkeys(("divide", "sqrt"), 4),
-    **dict.fromkeys(("pow", "remainder", "fmod", "floor_divide", "atan2", "hypot", "erf"), 10),
-    **dict.fromkeys(("exp", "expm1", "log", "log1p", "log2", "log10"), 10),
-    **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan"), 10),
-    **dict.fromkeys(("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"), 10),
-}
-"""Of scalar functions, in additions."""
-
-
 def cost_of(operation: OperationIr, dtype: DType) -> int:
     """What one element of an elementwise operation costs, in additions."""
     return 1 if operation.name == "cast" else _cost(operation.name, dtype, _choice(operation))
@@ -256,9 +232,7 @@ def _cost(name: str, dtype: DType, choice: str | None) -> int:
         for index, parameter in enumerate(found.parameters)
     }
     found.write(nodes, values, dtype)
-    return sum(
-        [_COSTS.get(reduce.function, 1) for reduce in nodes.body if isinstance(reduce, Apply)]
-    )
+    return sum([FUNCTIONS[node.function].cost for node in nodes.body if isinstance(node, Apply)])
 
 
 def number_for(value: Any, dtype: DType) -> Literal:

@@ -31,7 +31,7 @@ from burn.functions._quantized_storage import stored_as
 from burn.functions.common import dispatch
 from burn.functions.normalize import as_scalar
 from burn.locks import new_rlock
-from burn.ops import REGISTRY
+from burn.ops import REGISTRY, Tag
 from burn.ops.quantized_primitive import is_quantized
 
 if TYPE_CHECKING:
@@ -115,7 +115,8 @@ _views: Final = Views()
 
 _VIEW_OPS: Final = {
     name: call_of(dispatch, name, views=_views)
-    for name in ("expand", "flip", "index_axis", "permute", "reshape", "slice")
+    for name, op in REGISTRY.items()
+    if Tag.VIEW in op.tags and op.attributes
 }
 
 

@@ -272,7 +272,7 @@ class _Parser:
 
     def _applied(self, function: str, operands: list[int]) -> int:
         """The number of a scalar function of others."""
-        needed, _, gives_bool = FUNCTIONS[function]
+        needed, gives_bool = FUNCTIONS[function].operands, FUNCTIONS[function].gives_bool
         if len(operands) != needed:
             raise SyntaxError(f"{function} of {len(operands)} operands")
         of_bool = self.are_bool[operands[-1]]
