@@ -120,6 +120,9 @@ _EXP_64: Final = tuple(1.0 / math.factorial(n) for n in range(13, 1, -1))
 """`EXP_COEFFICIENTS` in float64: of the Taylor series."""
 
 
+_LANES_AVX512: Final = 16
+
+
 def _exp(f: _Floats, x: Value) -> Value:
     """``2**n * exp(t)``, where t is at most log(2) / 2; 2**n in two factors, as n may be large."""
     w = f.writer
@@ -132,12 +135,15 @@ def _exp(f: _Floats, x: Value) -> Value:
     t = f.within(x, low, high)
     # Adding a large number rounds to an integer, which then is in the lowest bits.
     shifted = f.add(f.multiply(t, math.log2(math.e)), magic)
-    n = w.binary("sub", f.as_bits(shifted), f.as_bits(f.number(magic)))
     whole = f.subtract(shifted, magic)
     for part in parts:
         t = f.subtract(t, f.multiply(whole, part))
     power = f.polynomial(t, coefficients)
     power = f.add(f.add(f.multiply(f.multiply(power, t), t), t), 1.0)
+    if f.type == "float" and f.lanes == w.lanes == _LANES_AVX512:  # it has an instruction for it
+        arguments = f"{power.typed}, {whole.typed}, {power.typed}, i16 -1, i32 4"
+        return w.call("llvm.x86.avx512.mask.scalef.ps.512", arguments, "float", f.lanes)
+    n = w.binary("sub", f.as_bits(shifted), f.as_bits(f.number(magic)))
     half = w.binary("ashr", n, f.integer(1))
     for exponent in (half, w.binary("sub", n, half)):
         biased = w.binary("add", exponent, f.integer(bias))
