@@ -194,26 +194,40 @@ def test_numbers_of_a_launch_indices_and_guards_in_c(tmp_path):
 @compiled
 @pytest.mark.parametrize("strides", [(45, 1), (1, 3)])
 def test_reductions_in_parts_in_c(strides, tmp_path):
-    body = (Load(0, 0, strides, float32), Reduce("sum", 0, float32), Reduce("min", 0, float32))
-    stores = (Store(0, 1, 0, (1, 0)), Store(1, 2, 0, (1, 0)))
-    kernel = Kernel((3, 45), 1, (float32,), (), ((float32, 3),) * 2, body, stores)
+    body = (
+        Load(0, 0, strides, float32),
+        Reduce("sum", 0, float32),
+        Literal(0.0, float32),
+        Apply("less", (0, 2), bool_),
+        Index(1, int32),
+        Literal(44, int32),
+        Apply("where", (3, 4, 5), int32),
+        Reduce("min", 6, int32),
+    )
+    stores = (Store(0, 1, 0, (1, 0)), Store(1, 7, 0, (1, 0)))
+    kernel = Kernel((3, 45), 1, (float32,), (), ((float32, 3), (int32, 3)), body, stores)
     inputs = [np.random.default_rng(0).normal(size=135).astype(np.float32)]
     partial, final = divided(kernel, 20)
     assert (partial.space, partial.ragged, final.space) == ((3, 3, 20), 45, (3, 3))
     check(partial, inputs, tmp_path)
-    check(final, [*inputs, *[np.arange(9, dtype=np.float32)] * 2], tmp_path)
+    parts = [np.zeros(count, dtype.numpy) for dtype, count in partial.outputs]
+    run_kernel(partial, inputs, (), parts)
+    check(final, [*inputs, *parts], tmp_path)
+    results, wanted = [[np.zeros(3, np.float32), np.zeros(3, np.int32)] for _ in range(2)]
+    run_kernel(final, [*inputs, *parts], (), results)
+    run_kernel(kernel, inputs, (), wanted)
+    np.testing.assert_allclose(results[0], wanted[0], 1e-5)
+    np.testing.assert_array_equal(results[1], wanted[1])
 
 
 def test_what_cannot_be_divided_is_left_alone():
-    load = Load(0, 0, (45, 1), float32)
-    outputs = ((float32, 3),)
-    store = Store(0, 1, 0, (1, 0))
-    body = (load, Index(1, int64), Reduce("sum", 1, int64))
-    assert divided(Kernel((3, 45), 1, (float32,), (), outputs, body, (store,)), 20) is None
+    load, store = Load(0, 0, (45, 1), float32), Store(0, 0, 0, (45, 1))
+    outputs = ((float32, 135),)
+    assert divided(Kernel((3, 45), 1, (float32,), (), outputs, (load,), (store,)), 20) is None
     body = (load, Reduce("max", 0, float32), Apply("subtract", (0, 1), float32))
     body = (*body, Reduce("sum", 2, float32))
-    last = store._replace(node=3)
-    assert divided(Kernel((3, 45), 1, (float32,), (), outputs, body, (last,)), 20) is None
+    stores = (Store(0, 3, 0, (1, 0)),)
+    assert divided(Kernel((3, 45), 1, (float32,), (), outputs, body, stores), 20) is None
 
 
 def test_equal_structures_are_one_kernel():

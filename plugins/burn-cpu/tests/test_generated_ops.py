@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import burn
-from burn.plugin_api import REGISTRY, DeviceId, OpTable, float32
+from burn.plugin_api import REGISTRY, DeviceId, OpTable, float32, int32, int64
 from burn_cpu import compilation
 from burn_cpu.backend import CpuBackend
 from burn_cpu.base import LARGE
@@ -224,3 +224,21 @@ def test_an_op_says_that_it_is_generated(ops, reference):
     assert ops.origin(REGISTRY["softmax"]) == "generated"
     assert reference.origin(REGISTRY["softmax"]) == "derived"
     assert ops.origin(REGISTRY["add"]) == "native"
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@pytest.mark.parametrize("shape", [(500, 60), (40, 3, 300), (20_000,)], ids=str)
+def test_the_index_of_an_extremum_is_the_first_one(ops, name, shape):
+    x = RANDOM.integers(-50, 50, shape).astype(np.float32)
+    special = x.copy()
+    special.reshape(-1)[[777, 9_999]] = np.nan
+    find = getattr(np, name)
+    call = ops.generated(name, None)
+    for values in (x, special, x.astype(np.int16), x > 48):
+        for axis in range(len(shape)):
+            for keepdims, dtype in ((False, int64), (True, int32)):
+                result = call(values, axis=axis, keepdims=keepdims, dtype=dtype)
+                assert result.dtype == dtype.numpy
+                np.testing.assert_array_equal(result, find(values, axis=axis, keepdims=keepdims))
+                own = getattr(ops, name)(values, axis=axis, keepdims=keepdims, dtype=dtype)
+                np.testing.assert_array_equal(own, result)

@@ -253,13 +253,6 @@ class NumericTensorOps(Protocol):
         """Largest element over axes; NaN propagates. It is not defined over no elements."""
 
     @required
-    def argmax(self, x: Primitive, *, axis: int, keepdims: bool = False, dtype: DType) -> Primitive:
-        """Index of the largest element along an axis: the first of equals; NaN is largest.
-
-        `dtype` is an integer dtype. It is not defined over no elements.
-        """
-
-    @required
     def argsort(
         self, x: Primitive, *, axis: int, descending: bool = False, dtype: DType
     ) -> Primitive:

@@ -34,8 +34,7 @@ COSTS: Final = dict.fromkeys(
 """Additions that a scalar function takes, about; those of a library take many."""
 
 _LIBRARY: Final = frozenset(
-    {"pow", "atan2", "hypot", "asin", "acos", "atan", "sinh", "cosh"}
-    | {"asinh", "acosh", "atanh"}
+    {"pow", "atan2", "hypot", "asin", "acos", "atan", "sinh", "cosh"} | {"asinh", "acosh", "atanh"}
 )
 
 

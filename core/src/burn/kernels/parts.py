@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from burn.dtype import DType, float32
 from burn.kernels._serial_nodes import phases_of
-from burn.kernels.kernel import Apply, Index, Kernel, Load, Node, Reduce, Store, known
+from burn.kernels.kernel import Apply, Index, Kernel, Literal, Load, Node, Reduce, Store, known
 from burn.kernels.layout import collapsed
 
 __all__ = ["divided"]
@@ -34,8 +34,8 @@ def divided(kernel: Kernel, columns: int) -> tuple[Kernel, Kernel] | None:
     final : Kernel
         Gives the outputs of the kernel, from its inputs and after them the outputs of `partial`.
 
-    None if reductions need each other, there is one axis of columns or more after `collapsed`,
-    its index is used, or if an output has values of columns.
+    None if reductions need each other, if there is not one axis of columns after `collapsed`, or if
+    an output has values of columns.
 
     Examples
     --------
@@ -54,7 +54,6 @@ def divided(kernel: Kernel, columns: int) -> tuple[Kernel, Kernel] | None:
     if (
         len(kernel.space) != kernel.rows + 1
         or not all(kernel.is_of_rows(store) for store in kernel.stores)
-        or any(isinstance(node, Index) and node.axis == kernel.rows for node in kernel.body)
         or max(phases_of(kernel), default=0) != 1
     ):
         return None
@@ -63,14 +62,18 @@ def divided(kernel: Kernel, columns: int) -> tuple[Kernel, Kernel] | None:
     size = math.prod(rows)
     strides = [size, *[math.prod(rows[axis + 1 :]) for axis in range(len(rows))], 0]
     dtypes = [_wide(kernel.body[number].dtype) for number in reduces]
+    body, numbers = _of_parts(kernel, columns)
     partial = dataclasses.replace(
         kernel,
         space=(count, *rows, columns),
         rows=kernel.rows + 1,
         outputs=tuple([(dtype, count * size) for dtype in dtypes]),
-        body=tuple([_of_parts(node, columns) for node in kernel.body]),
+        body=tuple(body),
         stores=tuple(
-            [Store(output, number, 0, tuple(strides)) for output, number in enumerate(reduces)]
+            [
+                Store(output, numbers[number], 0, tuple(strides))
+                for output, number in enumerate(reduces)
+            ]
         ),
         overwrites=(),
         ragged=total,
@@ -86,14 +89,26 @@ def _wide(dtype: DType) -> DType:
     return float32 if dtype.is_float and dtype.itemsize < 4 else dtype
 
 
-def _of_parts(node: Node, columns: int) -> Node:
-    """A node in the space whose first axis counts parts."""
-    if isinstance(node, Index):
-        return node._replace(axis=node.axis + 1)
-    if isinstance(node, Load):
-        *_, stride = strides = known(node.strides)
-        return node._replace(strides=(stride * columns, *strides))
-    return node
+def _of_parts(kernel: Kernel, columns: int) -> tuple[list[Node], dict[int, int]]:
+    """The body in a space whose first axis counts parts, and the new numbers of the nodes."""
+    body: list[Node] = []
+    numbers: dict[int, int] = {}
+    for number, node in enumerate(kernel.body):
+        if isinstance(node, Index):
+            body.append(node._replace(axis=node.axis + 1))
+            if node.axis == kernel.rows:
+                last, dtype = len(body), node.dtype
+                body += [Index(0, dtype), Literal(columns, dtype)]
+                body.append(Apply("multiply", (last, last + 1), dtype))
+                body.append(Apply("add", (last + 2, last - 1), dtype))
+        elif isinstance(node, Load):
+            *_, stride = strides = known(node.strides)
+            load = node._replace(strides=(stride * columns, *strides))
+            body.append(_renumbered(load, numbers))
+        else:
+            body.append(_renumbered(node, numbers))
+        numbers[number] = len(body) - 1
+    return body, numbers
 
 
 def _final(kernel: Kernel, loads: list[Load], count: int) -> Kernel:
@@ -122,6 +137,8 @@ def _renumbered(node: Node, numbers: Mapping[int, int]) -> Node:
     """A node with new numbers of those that it needs."""
     if isinstance(node, Apply):
         return node._replace(operands=tuple([numbers[operand] for operand in node.operands]))
+    if isinstance(node, Reduce):
+        return node._replace(operand=numbers[node.operand])
     if isinstance(node, Load):
         gathers = tuple([(numbers[gather], step) for gather, step in node.gathers])
         guard = None if node.guard is None else numbers[node.guard]

@@ -246,11 +246,6 @@ class PureBackend(Backend):
         result = infer("max", x, axis=axis, keepdims=keepdims)
         return Buffer.of([max(row, key=order) for row in rows(x, axis)], result)
 
-    def argmax(self, x: Buffer, *, axis: int, keepdims: bool = False, dtype: DType) -> Buffer:
-        result = infer("argmax", x, axis=axis, keepdims=keepdims, dtype=dtype)
-        ordered = [list(map(order, row)) for row in rows(x, (axis,))]
-        return Buffer.of([row.index(max(row)) for row in ordered], result)
-
     def argsort(self, x: Buffer, *, axis: int, descending: bool = False, dtype: DType) -> Buffer:
         result = infer("argsort", x, axis=axis, descending=descending, dtype=dtype)
         found: list[int] = []

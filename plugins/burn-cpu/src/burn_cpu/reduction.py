@@ -12,6 +12,9 @@ import numpy as np
 from burn.plugin_api import DType, bool_, float32, float64, specializing
 from burn_cpu.base import LARGE, Array, CpuOps
 
+_LONG = 128
+"""Elements of a row among which NumPy finds the largest faster than generated kernels do."""
+
 # As Any: NumPy's stubs know a ufunc's methods only with a literal for keepdims.
 _add: Any = np.add
 _multiply: Any = np.multiply
@@ -76,6 +79,22 @@ def _by_numpy(name: str, reduce: Callable[..., Array]) -> Callable[..., Array]:
     return method
 
 
+def _index_by_numpy(name: str, find: Any) -> Callable[..., Array]:
+    """The method of an index, which NumPy is slow to find in rows that are short or strided."""
+
+    def by_numpy(x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
+        return find(ordered(x), axis=axis, keepdims=keepdims).astype(dtype.numpy, copy=False)
+
+    def method(self: CpuOps, x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
+        is_long = axis == x.ndim - 1 and x.shape[axis] >= _LONG
+        if x.size < LARGE or is_long or not x.flags.c_contiguous:
+            return by_numpy(x, axis=axis, keepdims=keepdims, dtype=dtype)
+        return self.large(name, by_numpy)(x, axis=axis, keepdims=keepdims, dtype=dtype)
+
+    method.__name__ = name
+    return method
+
+
 def _mean(x: Array, *, axis: tuple[int, ...], keepdims: bool = False) -> Array:
     """The sum over the count; 16-bit floats in float32."""
     count = math.prod([x.shape[number] for number in axis])
@@ -100,13 +119,9 @@ class ReductionOps(CpuOps):
         for name, function in (("sum", _add), ("prod", _multiply)):
             setattr(self, name, _total(self, name, function))
 
-    def argmax(self, x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
-        """NumPy takes the first of equals, and NaN as largest."""
-        return np.argmax(ordered(x), axis=axis, keepdims=keepdims).astype(dtype.numpy, copy=False)
-
-    def argmin(self, x: Array, *, axis: int, keepdims: bool = False, dtype: DType) -> Array:
-        """NumPy takes the first of equals, and NaN as smallest."""
-        return np.argmin(ordered(x), axis=axis, keepdims=keepdims).astype(dtype.numpy, copy=False)
+    # NumPy takes the first of equals, and NaN as the largest or smallest.
+    argmax = _index_by_numpy("argmax", np.argmax)
+    argmin = _index_by_numpy("argmin", np.argmin)
 
     def argsort(self, x: Array, *, axis: int, descending: bool = False, dtype: DType) -> Array:
         """Stable descending order is the ascending one of the reversed elements, reversed."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from burn.dtype import DType, Kind, bool_, float32
 from burn.errors import DTypeError, ShapeError
 from burn.ops._precision import in_float32
-from burn.ops.index_arithmetic import narrow
+from burn.ops.index_arithmetic import narrow, positions
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_conversion, reduce_shape, size
 from burn.ops.signature import (
@@ -204,6 +204,15 @@ def _(ops: OpTable, x: Primitive, *, axis: tuple[int, ...], keepdims: bool = Fal
 def argmax(x: RealOperand, *, axis: Axis, keepdims: Flag = False, dtype: TargetDType) -> Meta:
     """Index of the largest element along `axis`, the first of equals; NaN is the largest."""
     return _index_of_extremum(x, axis, keepdims, dtype, "argmax")
+
+
+@argmax.decomposition
+def _(ops: OpTable, x: Primitive, *, axis: int, keepdims: bool = False, dtype: DType) -> Primitive:
+    found = ops.equal(x, ops.max(x, axis=(axis,), keepdims=True))
+    if ops.dtype(x).is_float:  # the largest is NaN where an element is
+        found = ops.bitwise_or(found, ops.not_equal(x, x))
+    indices = ops.where(found, positions(ops, x.shape, axis), x.shape[axis] - 1)
+    return ops.cast(ops.min(indices, axis=(axis,), keepdims=keepdims), dtype=dtype)
 
 
 @op(_REDUCTION | Tag.NO_GRADIENT)
