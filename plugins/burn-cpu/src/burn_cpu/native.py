@@ -10,9 +10,11 @@ import ctypes
 import ctypes.util
 import functools
 import hashlib
+import inspect
 import string
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import resources
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import llvmlite.binding as llvm
@@ -74,6 +76,9 @@ class Text(NamedTuple):
     work: Formula
 
 
+_NAME_LENGTH: Final = 25
+"""Letters of the name of a function."""
+
 _MODULE_KERNELS: Final = 32
 """Kernels that are compiled together."""
 
@@ -98,7 +103,8 @@ def kernel_text(kernel: Kernel, lanes: int) -> Text:
     types = ["ptr"] * len(pointers) + list(writer.scalar_types)
     body = f"({', '.join(parameters)}, i64 %start, i64 %stop) #0 {{\n{writer.body()}\n}}"
     pool = f"[{len(writer.pool)} x i64] [{', '.join([f'i64 {bits}' for bits in writer.pool])}]"
-    name = "k" + hashlib.sha256(f"{pool}{body}".encode()).hexdigest()[:24]
+    digest = hashlib.sha256(f"{pool}{body}".encode()).hexdigest()
+    name = f"k{digest[: _NAME_LENGTH - 1]}"
     loads, arguments = [], []
     for number, type in enumerate(types):
         loads += [
@@ -270,10 +276,22 @@ class Machine:
         with self._lock:
             for kernel in wanted:
                 if kernel not in self._kept:
-                    text = kernel_text(kernel, self.lanes)
-                    code = self.object_code("".join(_modules([text])))
-                    self._kept[kernel] = text, self._added(code, text.name)
+                    self._kept[kernel] = self._function(kernel)
             return None, {kernel: self._kept[kernel] for kernel in wanted}
+
+    def _function(self, kernel: Kernel) -> tuple[Text, int]:
+        """The text and address of a kernel; its text is written if the disk has no code of it."""
+        key = f"{self._identity}\n{_sources()}\n{kernel!r}"
+        stored = self._cache.get(key)
+        if stored is None:
+            text = kernel_text(kernel, self.lanes)
+            code = self._compiled("".join(_modules([text])))
+            self._cache.put(key, text.name.encode() + code)
+        else:
+            name, code = stored[:_NAME_LENGTH].decode(), stored[_NAME_LENGTH:]
+            schedule = Serial(kernel, self.lanes)
+            text = Text(name, "", {}, schedule.items, schedule.work)
+        return text, self._added(code, text.name)
 
     def _added(self, code: bytes, name: str) -> int:
         """The address of a function whose code is kept."""
@@ -314,16 +332,19 @@ class Machine:
         key = f"{self._identity}\n{text}"
         code = self._cache.get(key)
         if code is None:
-            module = llvm.parse_assembly(f'target triple = "{self._triple}"\n{text}')
-            options = llvm.create_pipeline_tuning_options(speed_level=1)
-            builder = llvm.create_pass_builder(self._target, options)
-            passes = builder.getFunctionPassManager()
-            for function in module.functions:
-                if not function.is_declaration:
-                    passes.run(function, builder)
-            code = bytes(self._target.emit_object(module))
+            code = self._compiled(text)
             self._cache.put(key, code)
         return code
+
+    def _compiled(self, text: str) -> bytes:
+        module = llvm.parse_assembly(f'target triple = "{self._triple}"\n{text}')
+        options = llvm.create_pipeline_tuning_options(speed_level=1)
+        builder = llvm.create_pass_builder(self._target, options)
+        passes = builder.getFunctionPassManager()
+        for function in module.functions:
+            if not function.is_declaration:
+                passes.run(function, builder)
+        return bytes(self._target.emit_object(module))
 
     def loaded(self, codes: Iterable[bytes], names: Iterable[str]) -> tuple[Any, list[int]]:
         """Object code in memory, for as long as the object that is returned, and addresses."""
@@ -338,6 +359,17 @@ class Machine:
         return llvm.Target.from_triple(self._triple).create_target_machine(
             cpu=llvm.get_host_cpu_name(), features=self._features, opt=2, jit=True
         )
+
+
+@functools.cache
+def _sources() -> str:
+    """What the texts of kernels depend on, beside the kernels: the modules that write them."""
+    folders = {Path(__file__).parent, Path(inspect.getfile(Serial)).parent}
+    digest = hashlib.sha256()
+    for path in sorted([path for folder in folders for path in folder.glob("*.py")]):
+        found = path.stat()
+        digest.update(f"{path.name} {found.st_size} {found.st_mtime_ns}".encode())
+    return digest.hexdigest()
 
 
 def _add_symbol(name: str, function: Any) -> None:
