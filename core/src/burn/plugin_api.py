@@ -32,7 +32,9 @@ if TYPE_CHECKING:
     from burn.kernels.groups import *
     from burn.kernels.layout import *
     from burn.kernels.parts import *
+    from burn.kernels.schedule import *
     from burn.kernels.serial import *
+    from burn.kernels.steps import *
     from burn.kernels.writer import *
     from burn.locks import *
     from burn.ops import *
@@ -65,8 +67,10 @@ _MODULES: Final = (
     "burn.kernels.c",
     "burn.kernels.groups",
     "burn.kernels.chunks",
+    "burn.kernels.schedule",
     "burn.kernels.serial",
     "burn.kernels.parts",
+    "burn.kernels.steps",
     "burn.shared_kernels",
 )
 """Where the names stand, those first that take the least time to import."""

@@ -8,10 +8,12 @@ import pytest
 
 from burn.plugin_api import (
     DTYPE_CODES,
+    STEPS,
     UNIFORM_BITS,
     DType,
     GraphIr,
     Kind,
+    Role,
     Target,
     c_type_of,
     complex64,
@@ -19,9 +21,10 @@ from burn.plugin_api import (
     float32,
     float64,
     planned,
+    step_formula,
 )
 from burn_cuda.attention import attention_tiles
-from burn_cuda.dialect import code_of
+from burn_cuda.dialect import code_of, code_of_step
 from burn_cuda.expressions import EXPRESSIONS
 from burn_cuda.kernels import C_TYPES, c_type, compiler_options, computed_type, core_source, source
 from burn_cuda.kernels.elementwise import Program, dense_source, strided_source
@@ -149,17 +152,21 @@ def sources_of_numbers():
             yield f"gather-{dtype}", core_source("indexing.c", "ulong", types)
 
 
-STEPS = {
-    "sgd_step": {"INPUTS": 2, "OUTPUTS": 1},
-    "sgd_step-momentum": {"INPUTS": 3, "OUTPUTS": 2},
-    "adam_step": {"INPUTS": 4, "OUTPUTS": 3},
-    "adam_step-largest": {"INPUTS": 5, "OUTPUTS": 4},
-    "adagrad_step": {"INPUTS": 3, "OUTPUTS": 2},
-    "rmsprop_step": {"INPUTS": 5, "OUTPUTS": 4, "VELOCITY": 1, "CENTERED": 1},
-    "adan_step": {"INPUTS": 6, "OUTPUTS": 4},
-    "lion_step": {"INPUTS": 3, "OUTPUTS": 2},
-}
-STEP_LIMITS = {"NUMBERS": 12, "TENSORS": 40, "THREADS": 256, "EACH": 4}
+OPTIONAL_STATES = {"velocities", "largest_moments"}
+
+
+def step_formulas():
+    """Each step with all states and options, and without."""
+    for (name, op), is_full in itertools.product(STEPS.items(), (True, False)):
+        attributes = {
+            key: is_full if one.role is Role.FLAG else 0.5 * is_full
+            for key, one in op.attributes.items()
+        }
+        attributes["step"] = 3
+        optional = OPTIONAL_STATES | ({"first_moments"} if name == "rmsprop_step" else set())
+        lists = [[0] if is_full or operand not in optional else [] for operand in op.operands]
+        given = {key: value for key, value in attributes.items() if key in op.attributes}
+        yield f"{name}-{is_full}", step_formula(name, lists, given)
 
 
 def sources_of_floats():
@@ -190,9 +197,8 @@ def sources_of_floats():
             "PARTS": 1,
         }
         yield f"embedding_grad-{dtype}", source("indexing.cu", **scatter, LABELS=1)
-        for name, arrays in STEPS.items():
-            given = {"T": c_type(dtype), **arrays, **STEP_LIMITS}
-            yield f"{name}-{dtype}", source("optimizer.cu", STEP=name.partition("-")[0], **given)
+        for name, formula in step_formulas():
+            yield f"{name}-{dtype}", code_of_step(formula, dtype, 40).text
 
 
 def sources_of_attention():

@@ -77,7 +77,7 @@ def call_on_lists(
         found = tensor_type.calls.get(name)
         if found is None:
             found = resolve_uniform(name, tensors(), tensor_type, name)
-        if not tensor_type.device.backend.overwrites_donated:
+        if not tensor_type.device.ops.backend.overwrites_donated:
             lists = [list(items) for items in lists]
         made: Sequence[Primitive] = found[0](*lists, **attributes)  # of an op with several outputs
     except Exception as error:  # noqa: BLE001 — `recover` says what is wrong

@@ -82,6 +82,11 @@ class CWriter(IndexTexts):
         ``{0}`` bytes; and before an array that a group shares.
     fused : str
         The fused multiply-add of floats ``{0} * {1} + {2}``, where it is as fast as a product.
+    independent : str
+        What stands before a loop whose iterations are independent, though tensors may be the same
+        memory.
+    has_pointers_in_structs : bool
+        Whether a struct that a kernel gets by value may have pointers.
     unrolled, fence : str
         What stands before a loop that is unrolled, and a statement for which all lanes wait.
     group, lane : str
@@ -104,6 +109,8 @@ class CWriter(IndexTexts):
     restrict: ClassVar[str] = "restrict"
     aligned: ClassVar[str] = "__attribute__((aligned({0})))"
     fused: ClassVar[str] = ""
+    independent: ClassVar[str] = ""
+    has_pointers_in_structs: ClassVar[bool] = True
     unrolled: ClassVar[str] = "#pragma unroll"
     quotient_text = "{0} / {1}"
     remainder_text = "{0} % {1}"
@@ -388,6 +395,8 @@ class CWriter(IndexTexts):
     ) -> Iterator[str]:
         """A loop, which is left to the compiler to make vectors of."""
         name = self.name("i")
+        if kind == "vector" and self.kernel.overwrites and self.independent:
+            self.line(self.independent)
         if kind == "unrolled":
             self.line(self.unrolled)
         declared = f"{self.type_of(self.index_dtype)} {name} = {start}"

@@ -208,9 +208,8 @@ class _CompilingTable(OpTable):
             for index, meta in enumerate(metas)
         ]
         operation = OperationIr(definition.name, tuple(operands), attributes, tuple(outputs))
-        scalars = [
-            attribute for attribute in attributes.values() if isinstance(attribute, ScalarIr)
-        ]
+        found = [value for value in attributes.values() if isinstance(value, ScalarIr)]
+        scalars = sorted(found, key=lambda scalar: scalar.id)  # as the numbers of a run
         results = tuple([output._replace(status=Status.READ_ONLY) for output in outputs])
         return compiled(GraphIr((*tensors, *scalars), (), (operation,), results), self.table)
 

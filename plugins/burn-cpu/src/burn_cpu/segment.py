@@ -13,15 +13,15 @@ from burn_cpu.layouts import Layouts
 from burn_cpu.native import READABLE, WRITEABLE, Machine, Text
 from burn_cpu.products import Product
 
-__all__ = ["Code", "Native", "Repair", "Segment"]
+__all__ = ["LONG_WORK", "PARALLEL_WORK", "PARTS", "Code", "Native", "Repair", "Segment"]
 
-_PARALLEL_WORK: Final = 15_000.0
+PARALLEL_WORK: Final = 15_000.0
 """Nanoseconds of work from which it is divided among threads."""
 
-_LONG_WORK: Final = 20_000.0
+LONG_WORK: Final = 20_000.0
 """Nanoseconds of work for which Python's lock is released."""
 
-_PARTS: Final = 4
+PARTS: Final = 4
 """Parts of a kernel for each thread: one that comes late takes fewer."""
 
 
@@ -143,7 +143,7 @@ class Code:
         self._work = 0.0
         self._most = self._count = 0
         steps = [word for step in segment.steps for word in self._step(step)]
-        head = [self._arena + 1, len(self._numbers), int(self._work > _LONG_WORK)]
+        head = [self._arena + 1, len(self._numbers), int(self._work > LONG_WORK)]
         arguments = [word for id in self.arrays for word in self._array(id)]
         arguments += [WRITEABLE, 1, arena_size]
         arguments += [int(is_float) for _, is_float in self._numbers]
@@ -177,10 +177,10 @@ class Code:
         else:
             text, function = self._functions[code]
             items, work = text.items(step.scalars), text.work(step.scalars)
-            parts, table = _PARTS, self._table(step, code)
+            parts, table = PARTS, self._table(step, code)
         if not items:
             return
-        is_parallel = work > _PARALLEL_WORK and items > 1
+        is_parallel = work > PARALLEL_WORK and items > 1
         self.is_parallel |= is_parallel
         self._work += work
         self._most = max(self._most, len(table) // 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from burn.plugin_api import Scalar, Slices, python_slices
 from burn_cpu.base import Array, CpuOps
 
-__all__ = ["WritingOps", "are_unused"]
+__all__ = ["WritingOps", "unused_items"]
 
 
 class WritingOps(CpuOps):
@@ -36,10 +36,20 @@ class WritingOps(CpuOps):
             x[python_slices(slices)] = value
 
 
-def are_unused(arrays: Sequence[Array], indices: Iterable[int], references: int) -> bool:
-    """Whether nothing but a list and so many other objects refers to some of its arrays."""
+def unused_items(arrays: Sequence[Array], references: int) -> tuple[bool, ...]:
+    """For each array of a list whether it owns memory that nothing else uses.
+
+    That is, only the list and so many other objects refer to it. The references to an array without
+    memory of its own do not show what else uses that.
+    """
     most = _OF_AN_ITEM + references
-    return all([sys.getrefcount(arrays[index]) <= most for index in indices])  # noqa: C419 — a generator takes longer
+    count = sys.getrefcount
+    return tuple(
+        [
+            count(arrays[index]) <= most and arrays[index].base is None
+            for index in range(len(arrays))
+        ]
+    )
 
 
 def _references(x: Array, views: list[Array]) -> tuple[int, int]:

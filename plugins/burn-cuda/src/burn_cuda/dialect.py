@@ -10,13 +10,16 @@ from burn.plugin_api import (
     CWriter,
     DType,
     Kernel,
+    StepCode,
+    StepFormula,
     collapsed,
     needs_wide_indices,
+    step_code,
     write_groups,
 )
-from burn_cuda.kernels import C_TYPES, text
+from burn_cuda.kernels import C_TYPES, THREADS, text
 
-__all__ = ["HIP_OPTIONS", "CudaWriter", "HipWriter", "code_of"]
+__all__ = ["HIP_OPTIONS", "CudaWriter", "HipWriter", "code_of", "code_of_step"]
 
 Checks: TypeAlias = Mapping[int, tuple[int, int]]
 
@@ -143,3 +146,21 @@ def code_of(
     groups, lanes = write_groups(written, small, lanes)
     source = written.text(f"__launch_bounds__({lanes}) {name}", lanes)
     return Code(kernel, source, name, groups, lanes)
+
+
+class _StepWriter(CudaWriter):
+    """Numbers are in the table that a kernel gets by value."""
+
+    argument = CWriter.argument
+
+
+def code_of_step(formula: StepFormula, dtype: DType, capacity: int) -> StepCode:
+    """The text of a step of an optimizer for so many parameters."""
+    return step_code(
+        lambda kernel: _StepWriter(kernel, {}, wide=True),
+        formula,
+        dtype,
+        capacity,
+        THREADS,
+        has_doubles=True,
+    )

@@ -9,9 +9,12 @@ from burn.plugin_api import (
     Code,
     CWriter,
     DType,
+    StepCode,
+    StepFormula,
     collapsed,
     float64,
     needs_wide_indices,
+    step_code,
     write_chunks,
     write_groups,
 )
@@ -77,6 +80,7 @@ inline ushort to_half(float x) {
     group = "get_group_id(0)"
     lane = "get_local_id(0)"
     shared = "__local"
+    has_pointers_in_structs = False
     fence = "barrier(CLK_LOCAL_MEM_FENCE);"
 
     def scalar_parameters(self) -> list[str]:
@@ -89,6 +93,7 @@ class VectorizedWriter(OpenClWriter):
     """OpenCL C for a CPU, whose compiler makes vectors of loops without calls."""
 
     fused = ""  # it calls a function
+    independent = "#pragma clang loop vectorize(assume_safety)"
     texts: ClassVar[dict[str, str]] = {
         name: f"burn_{name}({{0}})" for name in ("log", "log1p", "expm1", "tanh", "erf")
     }
@@ -127,6 +132,18 @@ class OpenClDialect:
             [DType.of(name) for name in OpenClWriter.types if has_fp64 or name != "float64"]
         )
         self._preamble = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n" * has_fp64
+
+    def step(self, formula: StepFormula, dtype: DType, capacity: int) -> StepCode:
+        """OpenCL C of a step of an optimizer."""
+        code = step_code(
+            lambda kernel: self._writer(kernel, wide=True),
+            formula,
+            dtype,
+            capacity,
+            self.lanes,
+            has_doubles=dtype is float64,
+        )
+        return code._replace(text=self._preamble + _STRICT + code.text)
 
     def source(self, kernel: Kernel) -> Code:
         """OpenCL C of a kernel."""

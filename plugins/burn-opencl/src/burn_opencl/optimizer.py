@@ -2,109 +2,77 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+import struct
+from typing import TYPE_CHECKING, Any, Final
 
-from burn.plugin_api import FusedSteps
-from burn_opencl.base import OpenClOps
-from burn_opencl.buffers import Buffer
-from burn_opencl.dtypes import DTYPE_CODES, accumulator_dtype, c_type_of, check_dtypes
-from burn_opencl.limits import SMALL_GROUP_ITEMS
-from burn_opencl.scalars import signed_scalar_bits
+from burn.plugin_api import Donated, GroupSteps
+from burn_opencl.generated import GeneratedOps
+from burn_opencl.writing import WritingOps
+
+if TYPE_CHECKING:
+    from burn.plugin_api import DType, StepCode, StepFormula
+    from burn_opencl.buffers import Buffer
 
 __all__ = ["OptimizerOps"]
 
-_MAX_BYTES: Final = 1024
+_ARGUMENT_BYTES: Final = 1024
 """Size of the arguments of a kernel that every device takes.
 
 OpenCL has no arrays of buffers, so each is an argument of its own: one launch of Adam is for up to
-9 parameters. To join the parameters in one buffer would take a copy, thus a launch, for each
+13 parameters. To join the parameters in one buffer would take a copy, thus a launch, for each
 gradient.
 """
 
 
-class OptimizerOps(FusedSteps, OpenClOps):
-    """Steps that read and write each element once."""
+class OptimizerOps(GroupSteps, GeneratedOps, WritingOps):
+    """Steps that read and write each element once, in place where that is allowed."""
 
-    def run_step(
-        self,
-        name: str,
-        lists: list[list[Buffer]],
-        outputs: Sequence[int],
-        numbers: Sequence[float],
-        **flags: int,
-    ) -> tuple[Buffer, ...]:
-        """Run a step; there is a result for each list of `outputs` that is not empty."""
-        launcher, parameters = self.launcher, lists[0]
-        dtype = parameters[0].dtype
-        check_dtypes(name, *[tensor for tensors in lists for tensor in tensors])
-        operands = [[launcher.dense(tensor) for tensor in tensors] for tensors in lists if tensors]
-        results = [
-            [launcher.empty(parameter.shape, dtype) for parameter in parameters]
-            for index in outputs
-            if lists[index]
+    overwrites_donated = True
+
+    def step_capacity(self, columns: int, numbers: int, count: int, dtype: DType) -> int:
+        """One number, so that there is one kernel."""
+        del count
+        room = _ARGUMENT_BYTES // 8 - 2 - numbers * max(dtype.itemsize, 4) // 8
+        return room // (2 + columns)
+
+    def step_kernel(
+        self, formula: StepFormula, dtype: DType, capacity: int
+    ) -> tuple[StepCode, Any]:
+        """The kernel of a formula."""
+        code = self.dialect.step(formula, dtype, capacity)
+        return code, self.launcher.programs.generated(code.text, code.entry)
+
+    def step_operand(self, x: Buffer) -> Buffer:
+        """A buffer that begins with its memory."""
+        return x if x.is_dense and not x.offset else self.launcher.copied(x)
+
+    def step_targets(self, tensors: list[Buffer]) -> list[Buffer]:
+        """New buffers, or those that nothing else uses."""
+        empty = self.launcher.empty
+        if not isinstance(tensors, Donated):
+            return [empty(x.shape, x.dtype) for x in tensors]
+        unused = self.are_unused(tensors, tensors.references)
+        return [
+            x if usable and x.is_dense and not x.offset else empty(x.shape, x.dtype)
+            for x, usable in zip(tensors, unused, strict=True)
         ]
-        arrays = operands + results
-        wide = accumulator_dtype(dtype)
-        bits = [signed_scalar_bits(float(number), wide) for number in numbers]
-        definitions: dict[str, str | int] = {
-            "STEP": name,
-            "INPUTS": len(operands),
-            "OUTPUTS": len(results),
-            "NUMBERS": len(numbers),
-            **flags,
-        }
-        room = _MAX_BYTES // 8 - 2 - len(numbers)
-        limit = room // (2 + len(operands) + len(arrays))
-        for chosen in _launches(
-            [parameter.size for parameter in parameters], limit, launcher.is_specialized
-        ):
-            capacity = 1 if len(chosen) == 1 else limit
-            self._launch(arrays, chosen, capacity, definitions, bits)
-        return tuple([tensor for tensors in results for tensor in tensors])
 
-    def _launch(
+    def launch_step(
         self,
-        arrays: list[list[Buffer]],
-        chosen: list[int],
-        capacity: int,
-        definitions: Mapping[str, str | int],
-        numbers: list[int],
+        code: StepCode,
+        kernel: Any,
+        groups: int,
+        head: list[int],
+        columns: list[list[Buffer]],
+        numbers: bytes,
     ) -> None:
-        """Run a step of some parameters by a kernel that takes so many of them."""
-        launcher, dtype = self.launcher, arrays[0][0].dtype
-        padded = chosen + chosen[:1] * (capacity - len(chosen))
-        sizes = [arrays[0][index].size for index in padded]
-        specialized = launcher.is_specialized(sizes[0])
-        group = launcher.specialized_group_items if specialized else SMALL_GROUP_ITEMS
-        code = DTYPE_CODES[dtype.name]
-        names = [f"a{number}" for number in range(capacity * len(arrays))]
-        given = {
-            **definitions,
-            "TENSORS": capacity,
-            "ARGUMENTS": ", ".join([f"GLOBAL void* {name}" for name in names]),
-            "POINTERS": ", ".join(names),
-            "GROUP_SIZE": group,
-        }
-        if specialized:
-            given["TYPE"] = code
-        kernel = launcher.kernel("update", "optimizer.cl", c_type_of(dtype), given)
-        groups = [0, *itertools.accumulate([-(-size // group) for size in sizes])]
-        inputs = arrays[: int(definitions["INPUTS"])]
-        offsets = [source[index].offset for source in inputs for index in padded]
-        table = [len(chosen), code, *groups[:-1], *sizes, *offsets, *numbers]
-        memories = [array[index].memory for array in arrays for index in padded]
-        launcher.run(kernel, groups[len(chosen)] * group, table, memories, group)
-
-
-def _launches(sizes: list[int], limit: int, is_large: Callable[[int], bool]) -> Iterator[list[int]]:
-    """Indices of the parameters of each launch: a large one alone, small ones together."""
-    small = []
-    for index, size in enumerate(sizes):
-        if is_large(size):
-            yield [index]
-        elif size:
-            small.append(index)
-    for start in range(0, len(small), limit):
-        yield small[start : start + limit]
+        """Launch a kernel, of which each buffer is an argument."""
+        table = struct.pack(f"{len(head)}q", *head) + numbers
+        memories = []
+        for tensors in columns:
+            handles = [x.memory.handle for x in tensors]
+            memories += handles + handles[:1] * (code.capacity - len(handles))
+        size = -(-len(table) // 8) * 8
+        self.launcher.runtime.launch(
+            kernel, table.ljust(size, b"\0"), memories, (groups * code.lanes,), (code.lanes,)
+        )

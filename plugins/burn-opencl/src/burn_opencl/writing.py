@@ -36,6 +36,19 @@ class WritingOps(OpenClOps):
         owner = _Holder(self.launcher.empty(_SHAPE, uint8))
         return self._counted(owner.buffer, [])
 
+    def are_unused(self, buffers: list[Buffer], references: int) -> list[bool]:
+        """Whether only items of a list, and so many other objects, refer to the memory of each."""
+        own, memory = self._item_references
+        wanted = own + references, memory
+        return [counts == wanted for counts in _listed_references(buffers)]
+
+    @functools.cached_property
+    def _item_references(self) -> tuple[int, int]:
+        """The references to a tensor that only an item of a list refers to, by the same calls."""
+        if sys.implementation.name != "cpython":
+            return -sys.maxsize, 0
+        return _listed_references([self.launcher.empty(_SHAPE, uint8)])[0]
+
     def _counted(self, x: Buffer, views: list[Buffer]) -> tuple[int, int]:
         """The counts, by the same calls as in `can_write`."""
         del views
@@ -49,3 +62,10 @@ class _Holder:
 
     def __init__(self, buffer: Buffer) -> None:
         self.buffer = buffer
+
+
+def _listed_references(buffers: list[Buffer]) -> list[tuple[int, int]]:
+    return [
+        (sys.getrefcount(buffers[index]), sys.getrefcount(buffers[index].memory))
+        for index in range(len(buffers))
+    ]

@@ -8,23 +8,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias, Unpack
+from typing import Any, Final, TypeAlias
 
 import torch
 
-from burn.plugin_api import (
-    AdagradAttributes,
-    AdamAttributes,
-    AdanAttributes,
-    Donated,
-    LionAttributes,
-    RmspropAttributes,
-    SgdAttributes,
-    adam_rates,
-    adan_rate,
-    check_lists,
-    check_momentum,
-)
+from burn.plugin_api import STEPS, Donated, StepFormula, Steps
 from burn_torch.base import TorchOps
 from burn_torch.dtypes import HALF_FLOATS, Tensor
 from burn_torch.writing import is_unused
@@ -36,20 +24,26 @@ Tensors: TypeAlias = list[Tensor]
 # torch does not type these functions, which its own optimizers call.
 _add: Final[Any] = torch._foreach_add
 _addcdiv: Final[Any] = torch._foreach_addcdiv
+_divide: Final[Any] = torch._foreach_div
 _addcmul: Final[Any] = torch._foreach_addcmul
 _multiply: Final[Any] = torch._foreach_mul
-_sqrt: Final[Any] = torch._foreach_sqrt
-_subtract: Final[Any] = torch._foreach_sub
 _add_: Final[Any] = torch._foreach_add_
 _addcdiv_: Final[Any] = torch._foreach_addcdiv_
 _addcmul_: Final[Any] = torch._foreach_addcmul_
-_divide_: Final[Any] = torch._foreach_div_
 _multiply_: Final[Any] = torch._foreach_mul_
 _clamp_max_: Final[Any] = torch._foreach_clamp_max_
 _clamp_min_: Final[Any] = torch._foreach_clamp_min_
 _fused_adam: Final[Any] = torch._fused_adam_
 _fused_adamw: Final[Any] = torch._fused_adamw_
 _fused_sgd: Final[Any] = torch._fused_sgd_
+
+_FUNCTIONS: Final[dict[str, Any]] = {
+    "add": torch._foreach_add,
+    "divide": torch._foreach_div,
+    "maximum": torch._foreach_maximum,
+    "sqrt": torch._foreach_sqrt,
+    "subtract": torch._foreach_sub,
+}
 
 
 def _clone_each(tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -73,7 +67,7 @@ def _in_float32(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-class OptimizerOps(TorchOps):
+class OptimizerOps(Steps, TorchOps):
     """Steps that write to new tensors, and to those that are donated."""
 
     @_in_float32
@@ -82,12 +76,11 @@ class OptimizerOps(TorchOps):
         parameters: Tensors,
         gradients: Tensors,
         velocities: Tensors,
-        **attributes: Unpack[SgdAttributes],
+        **attributes: Any,
     ) -> Tensors:
         """The kernel of `torch.optim.SGD`."""
         momentum, weight_decay = attributes["momentum"], attributes["weight_decay"]
-        check_lists(parameters, gradients, optional=[velocities])
-        check_momentum(momentum, velocities)
+        STEPS["sgd_step"].rule(parameters, gradients, velocities, **attributes)
         moved = self._writable(parameters)
         following = self._writable(velocities) if momentum else []
         self._fused(
@@ -113,12 +106,11 @@ class OptimizerOps(TorchOps):
         first_moments: Tensors,
         second_moments: Tensors,
         largest_moments: Tensors,
-        **attributes: Unpack[AdamAttributes],
+        **attributes: Any,
     ) -> Tensors:
         """The kernel of `torch.optim.Adam` and `torch.optim.AdamW`."""
-        check_lists(
-            parameters, gradients, first_moments, second_moments, optional=[largest_moments]
-        )
+        moments = first_moments, second_moments, largest_moments
+        STEPS["adam_step"].rule(parameters, gradients, *moments, **attributes)
         lists = [parameters, first_moments, second_moments, largest_moments]
         moved, *states = map(self._writable, lists)
         step: Any = attributes["step"]
@@ -169,101 +161,84 @@ class OptimizerOps(TorchOps):
         if chosen:
             kernel(*lists, **attributes)
 
-    @_in_float32
-    def adagrad_step(
-        self,
-        parameters: Tensors,
-        gradients: Tensors,
-        sums: Tensors,
-        **attributes: Unpack[AdagradAttributes],
-    ) -> Tensors:
-        """The formula of the op."""
-        check_lists(parameters, gradients, sums)
-        gradients = _decayed(gradients, parameters, attributes["weight_decay"])
-        sums = _addcmul(sums, gradients, gradients)
-        spreads = _spreads(sums, attributes["epsilon"])
-        decay = 1.0 + (attributes["step"] - 1) * attributes["learning_rate_decay"]
-        rate = attributes["learning_rate"] / decay
-        return [*_addcdiv(parameters, gradients, spreads, value=-rate), *sums]
+    def run_step(
+        self, formula: StepFormula, lists: list[Tensors], numbers: tuple[float, ...]
+    ) -> tuple[Tensor, ...]:
+        """Kernels for lists of tensors: one for each sum, root or product of a formula."""
+        return tuple(self._composed(*lists, formula=formula, numbers=numbers))
 
     @_in_float32
-    def rmsprop_step(
-        self,
-        parameters: Tensors,
-        gradients: Tensors,
-        second_moments: Tensors,
-        velocities: Tensors,
-        first_moments: Tensors,
-        **attributes: Unpack[RmspropAttributes],
+    def _composed(
+        self, *lists: Tensors, formula: StepFormula, numbers: tuple[float, ...]
     ) -> Tensors:
-        """The formula of the op."""
-        alpha, rate = attributes["alpha"], attributes["learning_rate"]
-        momentum = attributes["momentum"]
-        check_lists(parameters, gradients, second_moments, optional=[velocities, first_moments])
-        check_momentum(momentum, velocities)
-        gradients = _decayed(gradients, parameters, attributes["weight_decay"])
-        second_moments = variances = _mean_of_squares(second_moments, gradients, alpha)
-        if first_moments:
-            first_moments = _means(first_moments, gradients, alpha)
-            variances = _addcmul(second_moments, first_moments, first_moments, value=-1)
-        spreads = _spreads(variances, attributes["epsilon"])
-        if velocities:
-            velocities = _multiply(velocities, momentum)
-            _addcdiv_(velocities, gradients, spreads)
-            moved = _add(parameters, velocities, alpha=-rate)
+        found = formula.run(_apply, lists, numbers)
+        return [x for result in found for x in _made(result)]
+
+
+class _Term:
+    """A product or quotient of lists of tensors, with a factor, that a kernel may add to others.
+
+    Attributes
+    ----------
+    x : list of Tensor
+        What is multiplied.
+    y : list of Tensor or None
+        By what it is multiplied or divided.
+    divides : bool
+        Whether it is divided.
+    factor : float
+        A number that the result has as a factor.
+    """
+
+    def __init__(
+        self, x: Tensors, y: Tensors | None = None, factor: float = 1.0, *, divides: bool = False
+    ) -> None:
+        self.x = x
+        self.y = y
+        self.factor = factor
+        self.divides = divides
+
+    def made(self) -> Tensors:
+        """New tensors."""
+        if self.y is None:
+            return list(_multiply(self.x, self.factor))
+        made = (_divide if self.divides else _multiply)(self.x, self.y)
+        if self.factor != 1.0:
+            _multiply_(made, self.factor)
+        return list(made)
+
+    def added(self, other: Tensors, sign: float, *, in_place: bool) -> Tensors:
+        """Other tensors with this added or subtracted."""
+        factor = sign * self.factor
+        if self.y is None:
+            found = (_add_ if in_place else _add)(other, self.x, alpha=factor)
+        elif self.divides:
+            found = (_addcdiv_ if in_place else _addcdiv)(other, self.x, self.y, value=factor)
         else:
-            moved = _addcdiv(parameters, gradients, spreads, value=-rate)
-        return [*moved, *second_moments, *velocities, *first_moments]
+            found = (_addcmul_ if in_place else _addcmul)(other, self.x, self.y, value=factor)
+        return other if in_place else list(found)
 
-    @_in_float32
-    def adan_step(
-        self,
-        parameters: Tensors,
-        gradients: Tensors,
-        previous_gradients: Tensors,
-        first_moments: Tensors,
-        differences: Tensors,
-        second_moments: Tensors,
-        **attributes: Unpack[AdanAttributes],
-    ) -> Tensors:
-        """The formula of the op."""
-        lists = [previous_gradients, first_moments, differences, second_moments]
-        check_lists(parameters, gradients, *lists)
-        step, learning_rate = attributes["step"], attributes["learning_rate"]
-        beta1, beta2, beta3 = attributes["beta1"], attributes["beta2"], attributes["beta3"]
-        changes = _subtract(gradients, previous_gradients)
-        first_moments = _means(first_moments, gradients, beta1)
-        differences = _means(differences, changes, beta2)
-        extrapolated = _add(gradients, changes, alpha=beta2)
-        second_moments = _mean_of_squares(second_moments, extrapolated, beta3)
-        rate, scale = adam_rates(step, learning_rate, beta1, beta3)
-        spreads = _spreads(second_moments, attributes["epsilon"], scale)
-        directions = _multiply(first_moments, rate)
-        _add_(directions, differences, alpha=adan_rate(step, learning_rate, beta2))
-        decay = learning_rate * attributes["weight_decay"]
-        if decay and not attributes["proximal"]:
-            parameters = _multiply(parameters, 1.0 - decay)
-        moved = _addcdiv(parameters, directions, spreads, value=-1)
-        if decay and attributes["proximal"]:
-            _divide_(moved, 1.0 + decay)
-        return [*moved, *first_moments, *differences, *second_moments]
 
-    @_in_float32
-    def lion_step(
-        self,
-        parameters: Tensors,
-        gradients: Tensors,
-        moments: Tensors,
-        **attributes: Unpack[LionAttributes],
-    ) -> Tensors:
-        """The formula of the op."""
-        check_lists(parameters, gradients, moments)
-        rate = attributes["learning_rate"]
-        directions = _signs(_means(moments, gradients, attributes["beta1"]))
-        if attributes["weight_decay"]:
-            parameters = _multiply(parameters, 1.0 - rate * attributes["weight_decay"])
-        moved = _add(parameters, directions, alpha=-rate)
-        return [*moved, *_means(moments, gradients, attributes["beta2"])]
+def _made(value: Tensors | _Term) -> Tensors:
+    return value.made() if isinstance(value, _Term) else value
+
+
+def _apply(function: str, x: Any, y: Any = None) -> Tensors | _Term:
+    """An elementwise op of lists of tensors, terms and numbers; only the second may be a number."""
+    if function == "multiply":
+        if isinstance(y, float):
+            if isinstance(x, _Term):
+                return _Term(x.x, x.y, x.factor * y, divides=x.divides)
+            return _Term(x, None, y)
+        return _Term(_made(x), _made(y))
+    if function == "divide" and not isinstance(y, float):
+        return _Term(_made(x), _made(y), divides=True)
+    if function in {"add", "subtract"} and isinstance(y, _Term):
+        return y.added(_made(x), 1.0 if function == "add" else -1.0, in_place=isinstance(x, _Term))
+    if function == "sign":
+        return _signs(_made(x), in_place=isinstance(x, _Term))
+    arguments = [_made(x)] if y is None else [_made(x), _made(y)]
+    return list(_FUNCTIONS[function](*arguments))
 
 
 def _rate(rate: Any) -> Any:
@@ -280,33 +255,12 @@ def _decayed(gradients: Tensors, parameters: Tensors, weight_decay: float) -> Te
     return list(_add(gradients, parameters, alpha=weight_decay)) if weight_decay else gradients
 
 
-def _means(old: Tensors, new: Tensors, factor: float) -> Tensors:
-    """Running means: ``factor * old + (1 - factor) * new``."""
-    means = _multiply(old, factor)
-    _add_(means, new, alpha=1.0 - factor)
-    return list(means)
-
-
-def _signs(tensors: Tensors) -> Tensors:
-    """Signs, in place, by scaling and clamping: the sign of NaN is NaN, and 0 by torch's."""
+def _signs(tensors: Tensors, *, in_place: bool) -> Tensors:
+    """Signs, by scaling and clamping: the sign of NaN is NaN, and 0 by torch's."""
     largest = torch.finfo(tensors[0].dtype).max
+    tensors = tensors if in_place else list(_multiply(tensors, 1.0))
     for _ in range(2):  # so that the smallest number is above 1
         _multiply_(tensors, largest)
     _clamp_min_(tensors, -1.0)
     _clamp_max_(tensors, 1.0)
     return tensors
-
-
-def _mean_of_squares(old: Tensors, new: Tensors, factor: float) -> Tensors:
-    means = _multiply(old, factor)
-    _addcmul_(means, new, new, value=1.0 - factor)
-    return list(means)
-
-
-def _spreads(variances: Tensors, epsilon: float, scale: float = 1.0) -> Tensors:
-    """Divisors: ``scale * sqrt(variances) + epsilon``."""
-    roots = _sqrt(variances)
-    if scale != 1.0:
-        _multiply_(roots, scale)
-    _add_(roots, epsilon)
-    return list(roots)

@@ -2,7 +2,8 @@
 
 All parameters of a group are updated by one call. The operands are lists: the tensors at one index
 belong to one parameter and have its shape. A state that a variant of an optimizer does not have is
-an empty list.
+an empty list. What becomes of one element says the expression of the op, from which all else is
+derived (see `burn.ops.optimizers.expressions`).
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from burn.errors import ArgumentError, OperandTypeError, ShapeError
 from burn.ops._precision import in_float32
 from burn.ops.arguments import as_integer, real_number
 from burn.ops.batching import leading_axes
-from burn.ops.op import op
+from burn.ops.op import Op, op
+from burn.ops.optimizers.expressions import StepFormula, step_formula
 from burn.ops.signature import (
     Flag,
     FloatList,
@@ -30,16 +32,14 @@ from burn.ops.signature import (
 from burn.ops.table import OpTable
 
 __all__ = [
-    "AdamAttributes",
+    "STEPS",
     "Donated",
-    "SgdAttributes",
-    "adam_rates",
+    "adagrad_step",
     "adam_step",
-    "check_lists",
-    "check_momentum",
+    "adan_step",
     "check_numbers",
-    "for_each_parameter",
-    "mean",
+    "lion_step",
+    "rmsprop_step",
     "sgd_step",
 ]
 
@@ -67,7 +67,70 @@ class Donated(list[Any]):
         self.tensor_type = tensor_type
 
 
-def check_lists(*lists: Sequence[Primitive], optional: Sequence[Sequence[Primitive]] = ()) -> None:
+class _Rate(TypedDict):
+    """What every step has."""
+
+    learning_rate: RuntimeNumber
+    weight_decay: Number
+
+
+class _Counted(_Rate):
+    """What steps have that count, from 1, and divide."""
+
+    step: RuntimeInteger
+    epsilon: Number
+
+
+class _Moments(TypedDict):
+    """Factors of old running means."""
+
+    beta1: Number
+    beta2: Number
+
+
+class SgdAttributes(_Rate):
+    """The attributes of `sgd_step`."""
+
+    momentum: RuntimeNumber
+    dampening: RuntimeNumber
+    nesterov: Flag
+
+
+class AdamAttributes(_Counted, _Moments):
+    """The attributes of `adam_step`."""
+
+    decoupled: Flag
+
+
+class AdagradAttributes(_Counted):
+    """The attributes of `adagrad_step`."""
+
+    learning_rate_decay: Number
+
+
+class RmspropAttributes(_Rate):
+    """The attributes of `rmsprop_step`."""
+
+    alpha: Number
+    epsilon: Number
+    momentum: Number
+
+
+class AdanAttributes(_Counted, _Moments):
+    """The attributes of `adan_step`."""
+
+    beta3: Number
+    proximal: Flag
+
+
+class LionAttributes(_Rate, _Moments):
+    """The attributes of `lion_step`."""
+
+
+# Checks
+
+
+def _check_lists(*lists: Sequence[Primitive], optional: Sequence[Sequence[Primitive]] = ()) -> None:
     """See that lists fit: one length, and one shape at each index; they do not broadcast.
 
     Parameters
@@ -89,33 +152,29 @@ def check_lists(*lists: Sequence[Primitive], optional: Sequence[Sequence[Primiti
         raise OperandTypeError(
             "there are no parameters", hint="Leave out the step where there is nothing to update"
         )
-    shapes = [tensor.shape for tensor in first]
-    for other in (*lists[1:], *[item for item in optional if item]):
+    shapes = [x.shape for x in first]
+    for other in (*lists[1:], *[given for given in optional if given]):
         if len(other) != len(first):
             raise OperandTypeError(
                 f"there are {len(first)} parameters, but {len(other)} gradients or states"
             )
-        if [tensor.shape for tensor in other] != shapes:
-            for index, (tensor, shape) in enumerate(zip(other, shapes, strict=True)):
-                if tensor.shape != shape:
+        if [x.shape for x in other] != shapes:
+            for index, (x, shape) in enumerate(zip(other, shapes, strict=True)):
+                if x.shape != shape:
                     raise ShapeError(
                         f"parameter {index} has shape {tuple(shape)}, "
-                        f"but its gradient or state {tuple(tensor.shape)}"
+                        f"but its gradient or state {tuple(x.shape)}"
                     )
 
 
-def check_momentum(momentum: float, velocities: Sequence[Primitive]) -> None:
+def _check_momentum(momentum: Any, velocities: Sequence[Primitive]) -> None:
     """Raise OperandTypeError if there is momentum and no velocities."""
-    if not velocities and not is_zero(momentum):
+    is_zero = isinstance(momentum, numbers.Real) and not momentum  # one of a program is not known
+    if not velocities and not is_zero:
         raise OperandTypeError("momentum needs velocities", hint="Begin with zeros")
 
 
-def is_zero(number: Any) -> bool:
-    """Whether a number is known to be 0; one that each run of a program gets anew is not."""
-    return isinstance(number, numbers.Real) and not number
-
-
-def check_numbers(**numbers: Any) -> None:
+def check_numbers(**attributes: Any) -> None:
     """See that the numbers of a step are in their ranges.
 
     Raises
@@ -123,10 +182,10 @@ def check_numbers(**numbers: Any) -> None:
     ArgumentError
         If one is not.
     """
-    for name, value in numbers.items():
-        if name == "step":
-            if as_integer(value, name) < 1:
-                raise ArgumentError(f"step is {value}", hint="Count steps from 1")
+    for name, value in attributes.items():
+        if name == "step" and as_integer(value, name) < 1:
+            raise ArgumentError(f"step is {value}", hint="Count steps from 1")
+        if name not in _BOUNDS:
             continue
         least, below = _BOUNDS[name]
         if value.__class__ is not float or not least <= value < below:  # else there is no need
@@ -157,48 +216,56 @@ _BOUNDS: Final = {
 """The same for a quick test of floats."""
 
 
-def for_each_parameter(
-    ops: OpTable,
-    function: Callable[..., Any],
-    lists: Sequence[list[Primitive]],
-    /,
-    **attributes: Any,
+# Definitions
+
+STEPS: Final[dict[str, Op]] = {}
+"""The ops of this module, by their names."""
+
+
+def _step(outputs: Sequence[str], expression: str) -> Callable[[Callable[..., Any]], Op]:
+    """Decorator: a step; the rule has its operands and attributes, and checks nothing."""
+
+    def define(rule: Callable[..., Any]) -> Op:
+        made = STEPS[rule.__name__] = op(outputs=outputs, expression=expression)(rule)
+        made.requirement(check_numbers)
+
+        @made.decomposition
+        def _(ops: OpTable, *lists: list[Primitive], **attributes: Any) -> tuple[Primitive, ...]:
+            made.rule(*lists, **attributes)
+            formula = step_formula(made.name, lists, attributes)
+            numbers = formula.numbers(attributes)
+            columns = [lists[index] for index in formula.operands]
+            found = [
+                _composed(ops, *operands, formula=formula, numbers=numbers)
+                for operands in zip(*columns, strict=True)
+            ]
+            return tuple([one for output in zip(*found, strict=True) for one in output])
+
+        made.batching(leading_axes)
+        return made
+
+    return define
+
+
+@in_float32
+def _composed(
+    ops: OpTable, *operands: Primitive, formula: StepFormula, numbers: tuple[Any, ...]
 ) -> tuple[Primitive, ...]:
-    """Run a step for each parameter.
+    """The next parameter and states of one parameter."""
+    apply = lambda function, *values: getattr(ops, function)(*values)  # noqa: E731
+    return tuple(formula.run(apply, operands, numbers))
 
-    Parameters
-    ----------
-    ops : OpTable
-        What computes.
-    function : callable
-        ``function(ops, *operands, **attributes)``: the new parameter and the new states of one
-        parameter, as a tuple. A state from an empty list is None, and is not returned.
-    lists : sequence of list
-        The operands of the op.
-    **attributes
-        Its attributes.
 
-    Returns
-    -------
-    tuple of primitives
-        The outputs of the op.
+@_step(
+    ("parameters", "velocities"),
     """
-    columns = [operand or [None] * len(lists[0]) for operand in lists]
-    results = [function(ops, *operands, **attributes) for operands in zip(*columns, strict=True)]
-    return tuple([item for output in zip(*results, strict=True) for item in output])
-
-
-class SgdAttributes(TypedDict):
-    """The attributes of `sgd_step`."""
-
-    learning_rate: RuntimeNumber
-    momentum: RuntimeNumber
-    dampening: RuntimeNumber
-    weight_decay: Number
-    nesterov: Flag
-
-
-@op(outputs=("parameters", "velocities"))
+    slope = gradients + weight_decay * parameters if weight_decay else gradients
+    added = (1.0 - dampening) * slope if dampening else slope
+    velocities = momentum * velocities + added if momentum else slope
+    direction = slope + momentum * velocities if nesterov else velocities
+    parameters = parameters - learning_rate * direction
+    """,
+)
 def sgd_step(
     parameters: FloatList,
     gradients: FloatList,
@@ -213,66 +280,26 @@ def sgd_step(
     ``d + momentum * velocity``. Without momentum the velocity is ``d``, and the list of velocities
     may be empty.
     """
-    check_lists(parameters, gradients, optional=[velocities])
-    check_momentum(attributes["momentum"], velocities)
+    _check_lists(parameters, gradients, optional=[velocities])
+    _check_momentum(attributes["momentum"], velocities)
     return *parameters, *velocities
 
 
-@sgd_step.requirement
-def _(*, nesterov: bool, **numbers: float) -> None:
-    del nesterov
-    check_numbers(**numbers)
-
-
-@sgd_step.decomposition
-def _(
-    ops: OpTable, *lists: list[Primitive], **attributes: Unpack[SgdAttributes]
-) -> tuple[Primitive, ...]:
-    sgd_step.rule(*lists, **attributes)
-    return for_each_parameter(ops, _sgd_step, lists, **attributes)
-
-
-@in_float32
-def _sgd_step(
-    ops: OpTable,
-    parameter: Primitive,
-    gradient: Primitive,
-    velocity: Primitive | None,
-    *,
-    learning_rate: float,
-    momentum: float,
-    dampening: float,
-    weight_decay: float,
-    nesterov: bool,
-) -> tuple[Primitive, ...]:
-    if weight_decay:
-        gradient = ops.add(gradient, ops.multiply(parameter, weight_decay))
-    direction = following = gradient
-    if not is_zero(momentum):
-        added = gradient if is_zero(dampening) else ops.multiply(gradient, 1.0 - dampening)
-        direction = following = ops.add(ops.multiply(velocity, momentum), added)
-    if nesterov:
-        direction = ops.add(gradient, ops.multiply(following, momentum))
-    parameter = ops.subtract(parameter, ops.multiply(direction, learning_rate))
-    return (parameter,) if velocity is None else (parameter, following)
-
-
-sgd_step.batching(leading_axes)
-
-
-class AdamAttributes(TypedDict):
-    """The attributes of `adam_step`."""
-
-    step: RuntimeInteger
-    learning_rate: RuntimeNumber
-    beta1: Number
-    beta2: Number
-    epsilon: Number
-    weight_decay: Number
-    decoupled: Flag
-
-
-@op(outputs=("parameters", "first_moments", "second_moments", "largest_moments"))
+@_step(
+    ("parameters", "first_moments", "second_moments", "largest_moments"),
+    """
+    rate = learning_rate / (1.0 - beta1**step)
+    scale = 1.0 / (1.0 - beta2**step) ** 0.5
+    decay = learning_rate * weight_decay
+    kept = (1.0 - decay) * parameters if decoupled and weight_decay else parameters
+    slope = gradients if decoupled or not weight_decay else gradients + weight_decay * parameters
+    first_moments = beta1 * first_moments + (1.0 - beta1) * slope
+    second_moments = beta2 * second_moments + (1.0 - beta2) * (slope * slope)
+    greatest = maximum(largest_moments, second_moments) if largest_moments else second_moments
+    largest_moments = greatest
+    parameters = kept - first_moments / (scale * sqrt(greatest) + epsilon) * rate
+    """,
+)
 def adam_step(
     parameters: FloatList,
     gradients: FloatList,
@@ -291,64 +318,133 @@ def adam_step(
     """
     del attributes
     lists = parameters, gradients, first_moments, second_moments
-    check_lists(*lists, optional=[largest_moments])
+    _check_lists(*lists, optional=[largest_moments])
     return *parameters, *first_moments, *second_moments, *largest_moments
 
 
-@adam_step.requirement
-def _(*, decoupled: bool, **numbers: Any) -> None:
-    del decoupled
-    check_numbers(**numbers)
+@_step(
+    ("parameters", "sums"),
+    """
+    slope = gradients + weight_decay * parameters if weight_decay else gradients
+    sums = sums + slope * slope
+    rate = learning_rate / (1.0 + (step - 1) * learning_rate_decay)
+    parameters = parameters - slope / (sqrt(sums) + epsilon) * rate
+    """,
+)
+def adagrad_step(
+    parameters: FloatList,
+    gradients: FloatList,
+    sums: FloatList,
+    **attributes: Unpack[AdagradAttributes],
+) -> tuple[Meta, ...]:
+    """One step of Adagrad (Duchi et al., 2011, JMLR 12, as PyTorch has it).
+
+    With ``d = gradient + weight_decay * parameter``: ``sum += d**2`` and
+    ``parameter -= rate * d / (sqrt(sum) + epsilon)``, where
+    ``rate = learning_rate / (1 + (step - 1) * learning_rate_decay)``.
+    """
+    del attributes
+    _check_lists(parameters, gradients, sums)
+    return *parameters, *sums
 
 
-@adam_step.decomposition
-def _(
-    ops: OpTable, *lists: list[Primitive], **attributes: Unpack[AdamAttributes]
-) -> tuple[Primitive, ...]:
-    adam_step.rule(*lists, **attributes)
-    return for_each_parameter(ops, _adam_step, lists, **attributes)
+@_step(
+    ("parameters", "second_moments", "velocities", "first_moments"),
+    """
+    slope = gradients + weight_decay * parameters if weight_decay else gradients
+    second_moments = alpha * second_moments + (1.0 - alpha) * (slope * slope)
+    first_moments = alpha * first_moments + (1.0 - alpha) * slope if first_moments else slope
+    variance = second_moments - first_moments * first_moments if first_moments else second_moments
+    direction = slope / (sqrt(variance) + epsilon)
+    velocities = momentum * velocities + direction if momentum else direction
+    parameters = parameters - learning_rate * velocities
+    """,
+)
+def rmsprop_step(
+    parameters: FloatList,
+    gradients: FloatList,
+    second_moments: FloatList,
+    velocities: FloatList,
+    first_moments: FloatList,
+    **attributes: Unpack[RmspropAttributes],
+) -> tuple[Meta, ...]:
+    """One step of RMSprop (Hinton et al., 2012, lecture 6e; Graves, 2013, arXiv:1308.0850).
+
+    With ``d = gradient + weight_decay * parameter`` and the running means of ``d**2`` and ``d``,
+    of which `alpha` is the decay: ``velocity = momentum * velocity + d / (sqrt(s) + epsilon)`` and
+    ``parameter -= learning_rate * velocity``. Here ``s`` is the second moment, and with
+    `first_moments` the second moment less the square of the first. Without momentum the list of
+    velocities may be empty; that of first moments is empty where the step is not centered.
+    """
+    lists = parameters, gradients, second_moments
+    _check_lists(*lists, optional=[velocities, first_moments])
+    _check_momentum(attributes["momentum"], velocities)
+    return *parameters, *second_moments, *velocities, *first_moments
 
 
-@in_float32
-def _adam_step(
-    ops: OpTable,
-    parameter: Primitive,
-    gradient: Primitive,
-    first_moment: Primitive,
-    second_moment: Primitive,
-    largest_moment: Primitive | None,
-    *,
-    step: int,
-    learning_rate: float,
-    beta1: float,
-    beta2: float,
-    epsilon: float,
-    weight_decay: float,
-    decoupled: bool,
-) -> tuple[Primitive, ...]:
-    if weight_decay and decoupled:
-        parameter = ops.multiply(parameter, 1.0 - learning_rate * weight_decay)
-    elif weight_decay:
-        gradient = ops.add(gradient, ops.multiply(parameter, weight_decay))
-    first_moment = mean(ops, first_moment, gradient, beta1)
-    second_moment = mean(ops, second_moment, ops.multiply(gradient, gradient), beta2)
-    states = [first_moment, second_moment]
-    if largest_moment is not None:
-        states.append(ops.maximum(largest_moment, second_moment))
-    rate, scale = adam_rates(step, learning_rate, beta1, beta2)
-    spread = ops.add(ops.multiply(ops.sqrt(states[-1]), scale), epsilon)
-    change = ops.multiply(ops.divide(first_moment, spread), rate)
-    return ops.subtract(parameter, change), *states
+@_step(
+    ("parameters", "first_moments", "differences", "second_moments"),
+    """
+    decay = learning_rate * weight_decay
+    change = gradients - previous_gradients
+    first_moments = beta1 * first_moments + (1.0 - beta1) * gradients
+    differences = beta2 * differences + (1.0 - beta2) * change
+    extrapolated = gradients + beta2 * change
+    second_moments = beta3 * second_moments + (1.0 - beta3) * (extrapolated * extrapolated)
+    rate = learning_rate / (1.0 - beta1**step)
+    difference_rate = learning_rate * beta2 / (1.0 - beta2**step)
+    scale = 1.0 / (1.0 - beta3**step) ** 0.5
+    direction = rate * first_moments + difference_rate * differences
+    kept = (1.0 - decay) * parameters if weight_decay and not proximal else parameters
+    moved = kept - direction / (scale * sqrt(second_moments) + epsilon)
+    parameters = moved / (1.0 + decay) if weight_decay and proximal else moved
+    """,
+)
+def adan_step(
+    parameters: FloatList,
+    gradients: FloatList,
+    previous_gradients: FloatList,
+    first_moments: FloatList,
+    differences: FloatList,
+    second_moments: FloatList,
+    **attributes: Unpack[AdanAttributes],
+) -> tuple[Meta, ...]:
+    """One step of Adan (Xie et al., 2022, arXiv:2208.06677, algorithm 1).
+
+    The states are running means: of the gradient, of its difference from the previous gradient,
+    and of ``(gradient + beta2 * difference)**2``. Where the paper has a factor `b` of what is new,
+    the factor of the old mean is ``beta = 1 - b`` here, as in Adam. `step` counts from 1; before
+    the first step the previous gradient is the gradient. A `proximal` weight decay divides the
+    parameter by ``1 + learning_rate * weight_decay`` after the step; any other multiplies it by
+    ``1 - learning_rate * weight_decay`` before.
+    """
+    del attributes
+    lists = parameters, gradients, previous_gradients, first_moments, differences, second_moments
+    _check_lists(*lists)
+    return *parameters, *first_moments, *differences, *second_moments
 
 
-adam_step.batching(leading_axes)
+@_step(
+    ("parameters", "moments"),
+    """
+    direction = sign(beta1 * moments + (1.0 - beta1) * gradients)
+    kept = (1.0 - learning_rate * weight_decay) * parameters if weight_decay else parameters
+    parameters = kept - learning_rate * direction
+    moments = beta2 * moments + (1.0 - beta2) * gradients
+    """,
+)
+def lion_step(
+    parameters: FloatList,
+    gradients: FloatList,
+    moments: FloatList,
+    **attributes: Unpack[LionAttributes],
+) -> tuple[Meta, ...]:
+    """One step of Lion (Chen et al., 2023, arXiv:2302.06675, algorithm 2).
 
-
-def mean(ops: OpTable, old: Primitive, new: Primitive, factor: float) -> Primitive:
-    """Running mean: ``factor * old + (1 - factor) * new``."""
-    return ops.add(ops.multiply(old, factor), ops.multiply(new, 1.0 - factor))
-
-
-def adam_rates(step: int, learning_rate: float, beta1: float, beta2: float) -> tuple[float, float]:
-    """Learning rate, and factor of the second moment's root, with the bias correction of a step."""
-    return learning_rate / (1.0 - beta1**step), 1.0 / (1.0 - beta2**step) ** 0.5
+    The parameter is multiplied by ``1 - learning_rate * weight_decay``, and moves by
+    `learning_rate` against the sign of ``beta1 * moment + (1 - beta1) * gradient``; then
+    ``moment = beta2 * moment + (1 - beta2) * gradient``.
+    """
+    del attributes
+    _check_lists(parameters, gradients, moments)
+    return *parameters, *moments
