@@ -144,7 +144,7 @@ class Donors:
         self._graph = graph
         self._device = device
         self._table = device.ops
-        self._backend = observing.plain(device.backend)
+        self._backend = observing.plain(self._table.backend)
         self._code = code
         self._donors = [self._donor(given[input], input) for input, _ in graph.donated]
         self._calls = 0
