@@ -76,7 +76,13 @@ class DialectRunner:
         self._backend = backend
         self._codes: dict[Kernel, Code] = {}
         reports_late = getattr(backend, "named", None) is not None
-        self.target = Target(backend.dialect.dtypes, lambda _: False, reports_late=reports_late)
+        dialect = backend.dialect
+        divided = {
+            name: getattr(dialect, name)
+            for name in ("rows", "strided_rows", "long_columns")
+            if hasattr(dialect, name)
+        }
+        self.target = Target(dialect.dtypes, lambda _: False, reports_late=reports_late, **divided)
 
     def program(self, plan: Plan, table: OpTable) -> Execution:
         """A launch for each kernel, one after the other."""
@@ -98,7 +104,7 @@ def is_generated(definition: Op) -> bool:
         return False
     if any(one.role in {Role.GRAPH, Role.SCHEME} for one in definition.attributes.values()):
         return False
-    is_fused = bool(definition.tags & (Tag.ELEMENTWISE | Tag.REDUCTION))
+    is_fused = Tag.ELEMENTWISE in definition.tags or definition.combines is not None
     return definition.default is not None or is_fused
 
 
@@ -265,10 +271,22 @@ def {definition.name}({", ".join(parameters)}):
         self, key: Any, operands: Sequence[Any], attributes: dict[str, Any]
     ) -> Callable[..., Any]:
         """What runs a call, and all with this key."""
-        run = self._compiled(self._call(operands, attributes, _GIVEN[0]))
+        run = self._filled(operands, attributes)
+        run = run or self._compiled(self._call(operands, attributes, _GIVEN[0]))
         if run is None and (self._numbers or any(map(_is_number, operands))):
             run = self._by_numbers(attributes)
         return _kept(self._plans, key, run or self._uncompiled(attributes))
+
+    def _filled(
+        self, operands: Sequence[Any], attributes: Mapping[str, Any]
+    ) -> Callable[..., Any] | None:
+        """Runs calls of a required op with tensors without elements, of which there is no kernel."""
+        given = self._call(operands, attributes, frozenset()).operands
+        if not self._definition.is_required or not any(0 in one.shape for one in _named(given)):
+            return None
+        ((shape, dtype),) = infer(self._definition, given, attributes)
+        number = dtype.numpy.type(self._definition.combines == "product").item()
+        return lambda *_: self._table.full(shape=shape, fill_value=number, dtype=dtype)
 
     def _by_numbers(self, attributes: dict[str, Any]) -> Callable[..., Any]:
         """Runs calls with these attributes, by plans for some of their numbers."""

@@ -26,6 +26,7 @@ from burn_cuda.complex_numbers import ComplexOps
 from burn_cuda.convolution import ConvolutionOps
 from burn_cuda.elementwise import ElementwiseOps
 from burn_cuda.exchange import ExchangeOps
+from burn_cuda.generated import GeneratedOps
 from burn_cuda.indexing import IndexingOps
 from burn_cuda.layout import LayoutOps
 from burn_cuda.linear_algebra import LinearAlgebraOps
@@ -79,6 +80,7 @@ class CudaBackend(
     QuantizedProductOps,
     ExchangeOps,
     WritingOps,
+    GeneratedOps,
     ProgramOps,
 ):
     """NVIDIA GPUs: an object for each device, which reaches those of the others.
@@ -118,6 +120,8 @@ class CudaBackend(
             method = getattr(self, name, None)
             if is_implemented(method):
                 setattr(self, name, _on_device(self.runtime, method))
+        load = self.load_kernel
+        self.load_kernel = lambda *given: _on_device(self.runtime, load(*given))  # type: ignore[method-assign]  # likewise
 
     def __repr__(self) -> str:
         return f"CudaBackend({self.index})"

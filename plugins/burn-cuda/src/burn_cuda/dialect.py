@@ -19,7 +19,7 @@ from burn.plugin_api import (
 )
 from burn_cuda.kernels import C_TYPES, THREADS, text
 
-__all__ = ["HIP_OPTIONS", "CudaWriter", "HipWriter", "code_of", "code_of_step"]
+__all__ = ["HIP_OPTIONS", "CudaWriter", "HipWriter", "code_of", "code_of_launch", "code_of_step"]
 
 Checks: TypeAlias = Mapping[int, tuple[int, int]]
 
@@ -148,16 +148,22 @@ def code_of(
     return Code(kernel, source, name, groups, lanes)
 
 
-class _StepWriter(CudaWriter):
-    """Numbers are in the table that a kernel gets by value."""
+class _LaunchWriter(CudaWriter):
+    """Numbers are arguments of the launch, or in a table that is one."""
 
     argument = CWriter.argument
+    scalar_parameters = CWriter.scalar_parameters
+
+
+def code_of_launch(kernel: Kernel) -> Code:
+    """The text of the kernel of one op, whose numbers are arguments of its launch."""
+    return code_of(kernel, {}, "generated", _LaunchWriter)
 
 
 def code_of_step(formula: StepFormula, dtype: DType, capacity: int) -> StepCode:
     """The text of a step of an optimizer for so many parameters."""
     return step_code(
-        lambda kernel: _StepWriter(kernel, {}, wide=True),
+        lambda kernel: _LaunchWriter(kernel, {}, wide=True),
         formula,
         dtype,
         capacity,

@@ -33,10 +33,10 @@ from burn.plugin_api import (
 )
 from burn_cuda.base import Array, CudaOps
 from burn_cuda.dialect import code_of
+from burn_cuda.generated import ALIGNMENT, LONG_COLUMNS, REAL, ROWS, STRIDED_ROWS
 from burn_cuda.lanes import Lanes, dependencies, made_bytes
 from burn_cuda.random import DrawnNumber
 from burn_cuda.recorder import CudaRecorder
-from burn_cuda.usage import STORED
 
 if TYPE_CHECKING:
     from burn_cuda.backend import CudaBackend
@@ -64,19 +64,11 @@ _DRAWS: Final = frozenset({"random_bits", "random_uniform", "random_normal"})
 _STATE: Final = struct.Struct("=qqq")
 """The seed, and both halves of the offset."""
 
-_WARP: Final = 32
-_ROWS: Final = 264
-"""Groups that keep a large GPU busy: two for each of its processors."""
-
-_LONG_COLUMNS: Final = 1024
 _MAX_NAME: Final = 60
 _COMPILING_THREADS: Final = 8
 _MAX_SCORES: Final = 1 << 26
 _MAX_KEPT_BYTES: Final = 256 << 20
 """What the steps of a program make at most, if they are captured on several streams."""
-
-_ALIGNMENT: Final = 16
-"""Bytes that the address of an operand of a generated kernel is a multiple of."""
 
 
 class ProgramOps(CudaOps):
@@ -114,16 +106,15 @@ class Program:
                 and table.origin(definition) == "native"
             )
 
-        dtypes = frozenset([dtype for dtype in STORED if not dtype.is_complex])
         target = Target(
-            dtypes,
+            REAL,
             keeps,
             checks=True,
             makes_own=lambda operation: operation.name in _NEW_MEMORY,
             reports_late=True,
-            rows=_ROWS,
-            strided_rows=_WARP * _ROWS,
-            long_columns=_LONG_COLUMNS,
+            rows=ROWS,
+            strided_rows=STRIDED_ROWS,
+            long_columns=LONG_COLUMNS,
         )
         parts = lowered(
             graph, lambda operation: not keeps(operation) and not fuses(operation, target), table
@@ -274,7 +265,7 @@ class Program:
         ) -> tuple[Array, ...]:
             del scalars  # they are in memory
             operands = [
-                source if is_dense(source) and not address(source) % _ALIGNMENT else copied(source)
+                source if is_dense(source) and not address(source) % ALIGNMENT else copied(source)
                 for source in inputs
             ]
             results = [new() if item is None else item for new, item in zip(made, out, strict=True)]
