@@ -183,8 +183,8 @@ class ArrayBackend(Backend):
         count = self.xp.arange(
             length, dtype=self.native_dtype(dtype), device=self.native_device(device)
         )
-        scaled = count if step == 1 else self.multiply(count, step)
-        return scaled if start == 0 else self.add(scaled, start)
+        scaled = count if step == 1 else count * step
+        return scaled if start == 0 else scaled + start
 
     def dtype(self, x: Primitive) -> DType:
         """DType of an array."""

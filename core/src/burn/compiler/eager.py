@@ -280,7 +280,7 @@ def {definition.name}({", ".join(parameters)}):
     def _filled(
         self, operands: Sequence[Any], attributes: Mapping[str, Any]
     ) -> Callable[..., Any] | None:
-        """Runs calls of a required op with tensors without elements, of which there is no kernel."""
+        """Runs calls of a required op with tensors without elements, which no kernel has."""
         given = self._call(operands, attributes, frozenset()).operands
         if not self._definition.is_required or not any(0 in one.shape for one in _named(given)):
             return None

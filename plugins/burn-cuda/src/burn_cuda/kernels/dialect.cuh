@@ -40,5 +40,8 @@ FUNCTION double bits_as_double(uint64 bits) { return emulated_as_double(bits); }
 #else
 FUNCTION double bits_as_double(uint64 bits) { return __longlong_as_double((int64)bits); }
 #endif
+#ifdef __HIP__
+FUNCTION void sincospi(float x, float* sine, float* cosine) { sincospif(x, sine, cosine); }
+#endif
 FUNCTION uint high_product(uint x, uint y) { return __umulhi(x, y); }
 FUNCTION uint64 high_product(uint64 x, uint64 y) { return __umul64hi(x, y); }
