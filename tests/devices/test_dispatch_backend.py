@@ -125,9 +125,6 @@ def imported(side):
 
 MEMBERS = {
     "ad_enabled": lambda side: side.backend.ad_enabled(side.device),
-    "because_of_settings": lambda side: [
-        side.backend.because_of_settings(error) for error in (FloatingPointError(), KeyError())
-    ],
     "default_quant_scheme": lambda side: side.backend.default_quant_scheme(side.device),
     "device_count": lambda side: side.backend.device_count(side.device.type_id),
     "dlpack_device": lambda side: side.backend.dlpack_device(side.device),

@@ -2,6 +2,7 @@
 
 import contextlib
 import contextvars
+import dataclasses
 import math
 import threading
 import warnings
@@ -11,8 +12,9 @@ import pytest
 
 import burn
 from burn.nn import functional as F
-from burn.ops import OpTable
+from burn.ops import OpTable, resolve
 from burn.ops.quiet import quiet_context
+from burn.plugin_api import registry
 from burn.testing.reference_backend import NumpyBackend
 
 MODES = ["ignore", "warn", "raise", "call", "print", "log"]
@@ -102,38 +104,62 @@ class WaitingBackend(NumpyBackend):
         return np.log(x)
 
 
-def test_an_op_runs_while_another_thread_is_in_the_same_op():
+@pytest.mark.parametrize("of_table", [True, False], ids=["table", "specialized"])
+def test_an_op_runs_while_another_thread_is_in_the_same_op(of_table):
     backend = WaitingBackend()
-    device_id = burn.Device("cpu").id
-    table = OpTable(backend, device_id)
-    special = table.log.specialize(burn.float32)
+    table = OpTable(backend, burn.Device("cpu").id)
+    function = table.log if of_table else table.log.specialize(burn.float32)
     x = np.zeros(2, np.float32)
     backend.waits = True
     results = []
-    thread = threading.Thread(target=lambda: results.append(special(x)))
+    thread = threading.Thread(target=lambda: results.append(function(x)))
     thread.start()
     assert backend.inside.wait(10)
-    with pytest.raises(RuntimeError, match="already entered"):
-        special(x)  # callers then use the table
     with np.errstate(all="raise"):
-        assert table.log(x).tolist() == [-math.inf] * 2
-        backend.other.set()
-        thread.join()
+        assert function(x).tolist() == [-math.inf] * 2
+    backend.other.set()
+    thread.join()
     assert [result.tolist() for result in results] == [[-math.inf] * 2]
 
 
-def test_a_table_call_finds_its_own_context_busy_and_runs_in_a_copy():
-    backend = WaitingBackend()
-    table = OpTable(backend, burn.Device("cpu").id)
-    x = np.zeros(2, np.float32)
-    backend.waits = True
-    thread = threading.Thread(target=table.log, args=[x])
-    thread.start()
-    assert backend.inside.wait(10)
+def test_an_op_runs_within_itself():
+    class Nested(NumpyBackend):
+        def log(self, x):
+            return np.log(x) if x.ndim == 1 else self.ops.log(x[0])
+
+    backend = Nested()
+    table = resolve(backend, burn.Device("cpu").id)
     with np.errstate(all="raise"):
-        assert table.log(x).tolist() == [-math.inf] * 2
-    backend.other.set()
-    thread.join()
+        assert table.log(np.zeros((1, 2), np.float32)).tolist() == [-math.inf] * 2
+
+
+class FailingBackend(NumpyBackend):
+    """Its `log` raises what a setting of NumPy's or a filter of warnings would."""
+
+    calls = 0
+
+    def log(self, x):
+        type(self).calls += 1
+        raise FloatingPointError("divide by zero")
+
+
+def test_an_op_that_fails_runs_once():
+    spec = dataclasses.replace(
+        registry.entry("cpu").spec, name="failing", load=FailingBackend, libraries=()
+    )
+    FailingBackend.calls = 0
+    with burn.registered(spec):
+        x = burn.asarray([1.0, 2.0], device="failing")
+        calls = [
+            burn.log,
+            burn.compile(burn.log),
+            burn.ir.trace(burn.log, x),
+            lambda x: burn.log(burn.Tensor.from_inner(x).require_grad()),
+        ]
+        for number, call in enumerate(calls, 1):
+            with pytest.raises(burn.ExecutionError, match="divide by zero"):
+                call(x)
+            assert FailingBackend.calls == number
 
 
 def test_a_library_that_keeps_no_state_in_context_variables_is_called_as_it_is():

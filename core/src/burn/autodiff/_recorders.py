@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from burn.autodiff.graph import Node, Output, Rule
 from burn.autodiff.recording_state import recording, records
 from burn.ops import Op, OpTable
+from burn.ops.quiet import without_frame
 from burn.ops.signature import Primitive, parameters_of
 
 if TYPE_CHECKING:
@@ -24,18 +25,16 @@ __all__ = ["recorder"]
 Saver: TypeAlias = Callable[[Sequence[Any]], Sequence[Any]]
 """From the primitives of operands and outputs to the values that a gradient rule saves."""
 
-_new = object.__new__
-
 _RECORDER: Final = """\
 def make(rule_, own_, dtype_, saver_):
     savers_ = {{}}
-    def wrap(inner_):
+    def wrap(copy_, inner_):
         def call({parameters}, /{attributes}):
 {operands}\
             if {no_node}:
-                return inner_({names}{keywords})
-            result_ = inner_({primitives}{keywords})
-            node_ = new(Node)
+                return {run}{names}{keywords})
+            result_ = {run}{primitives}{keywords})
+            node_ = Node()
             if not is_recording() and not records(own_, ({names},), node_):
                 return result_
             node_.rule = rule_
@@ -48,7 +47,7 @@ def make(rule_, own_, dtype_, saver_):
 """
 
 _TENSOR: Final = """\
-            if {name}.__class__ is own_:
+            if type({name}) is own_:
                 {name}_, {name}_node_ = {name}.primitive, {name}.node
             else:
                 {name}_, {name}_node_ = {name}, None
@@ -72,7 +71,7 @@ _NOTHING_SAVED: Final = """\
 
 _ONE_OUTPUT: Final = """\
             node_.output_shape = result_.shape
-            tensor_ = new(own_)
+            tensor_ = own_()
             tensor_.primitive = result_
             tensor_.node = node_
             return tensor_"""
@@ -98,23 +97,28 @@ def recorder(
     dtype : callable
         The DType of a primitive below.
     """
-    make = _maker(_source(definition))
     saver = functools.partial(_saver, definition, rule.ops)
-    wrap: Callable[[Callable[..., Any]], Callable[..., Any]] = make(rule, tensor_type, dtype, saver)
+
+    def wrap(inner: Callable[..., Any]) -> Callable[..., Any]:
+        copy, function = without_frame(inner)
+        make = _maker(_source(definition, is_quiet=copy is not None))
+        made: Callable[..., Any] = make(rule, tensor_type, dtype, saver)(copy, function)
+        return made
+
     return wrap
 
 
 @functools.cache
 def _maker(source: str) -> Callable[..., Any]:
     """What makes the recorders of ops that share a text."""
-    names = {"new": _new, "is_recording": recording.get, "records": records}
+    names = {"is_recording": recording.get, "records": records}
     namespace: dict[str, Any] = {**names, "Node": Node, "parts": _parts, "tracked": _tracked}
     exec(compile(source, "<burn.autodiff>", "exec"), namespace)  # noqa: S102 — made of the names of operands
     return namespace["make"]  # type: ignore[no-any-return]  # defined by the text
 
 
-def _source(definition: Op) -> str:
-    """The text of a function ``make``."""
+def _source(definition: Op, *, is_quiet: bool) -> str:
+    """The text of a function ``make``; `is_quiet` says that a call runs in a Context of its own."""
     specs = definition.operands.items()
     names = [name for name, _ in specs]
     nodes = [f"{name}_node_" for name in names]
@@ -141,6 +145,7 @@ def _source(definition: Op) -> str:
     result = "*result_" if definition.returns_tuple else "result_"
     outputs = _SEVERAL_OUTPUTS if definition.returns_tuple else _ONE_OUTPUT
     return _RECORDER.format(
+        run="copy_().run(inner_, " if is_quiet else "inner_(",
         parameters=", ".join(parameters_of(definition.operands)),
         operands="".join(
             [(_LIST if spec.is_list else _TENSOR).format(name=name) for name, spec in specs]
@@ -185,7 +190,7 @@ def _tracked(
     found = []
     for index, output in enumerate(outputs):
         if dtype(output).is_float:
-            tensor = _new(tensor_type)
+            tensor = tensor_type()
             tensor.primitive = output
             tensor.node = Output(node, index, output.shape)
             found.append(tensor)

@@ -302,7 +302,7 @@ class AutodiffTensor:
     these are constants to it.
     """
 
-    __slots__ = ("node", "primitive", "recipe")
+    __slots__ = ("__weakref__", "node", "primitive", "recipe")
 
     level = 0
     """`Autodiff.level`, in the subclass."""

@@ -129,19 +129,11 @@ class Backend(
     def quiet(self) -> contextlib.AbstractContextManager[Any]:
         """Context in which the library underneath neither warns nor raises about float results.
 
-        If it sets context variables, as ``numpy.errstate`` does, core runs op methods in a
-        Context copied inside of it. Core also repeats a call inside it that failed
-        `because_of_settings`, so that no setting of the user's changes what an op returns.
+        If it sets context variables, as ``numpy.errstate`` does, core runs each op method in a
+        Context copied inside of it, so that no setting of the user's changes what an op returns.
+        A library with other settings that do meets them in its methods: no op runs twice.
         """
         return contextlib.nullcontext()
-
-    def because_of_settings(self, error: Exception) -> bool:
-        """Whether an op failed only because of what the user set in the library, such as a filter.
-
-        Core then repeats the op once, inside `quiet`. By default a floating-point error, or such a
-        warning that a filter made an exception.
-        """
-        return isinstance(error, (FloatingPointError, RuntimeWarning))
 
     def is_out_of_memory(self, error: Exception) -> bool:
         """Whether an exception of the library underneath means that memory ran out.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,8 @@ class Executable:
     ----------
     graph : GraphIr
         The program, after the passes for every device.
+    lock : lock
+        Held while it runs.
     """
 
     def __init__(
@@ -52,8 +55,7 @@ class Executable:
         self._runner = runner
         self._table = table
         self._checks = checks
-        self._lock = new_rlock()
-        self._run = runner.run if isinstance(runner, Execution) else self._call
+        self.lock = new_rlock()
 
     def run(
         self, inputs: Sequence[Primitive], draw: tuple[int, int] = (0, 0)
@@ -78,29 +80,49 @@ class Executable:
         BurnError
             If an operation fails; its `operation` names the op and the line of the user's program.
         """
-        for check in self._checks:
-            check(inputs)
-        with self._lock:
-            if observing.is_observing() and type(self._runner) is not Execution:
-                return self._observed(inputs, draw)
-            return self._run(inputs, draw)
-
-    def _observed(
-        self, inputs: Sequence[Primitive], draw: tuple[int, int]
-    ) -> tuple[Primitive, ...]:
-        """Run the program as one event, since its ops do not report what they do."""
-        run = observing.reporting(self._table, "compiled", lambda *given: self._run(given, draw))
-        return run(*inputs)  # type: ignore[no-any-return]  # of primitives
-
-    def _call(self, inputs: Sequence[Primitive], draw: tuple[int, int]) -> Any:
-        """Call what `Backend.compile` gave."""
+        self.check((*inputs, *draw))
         try:
-            if self.graph.draw is None:
-                return self._runner(*inputs)
-            return self._runner(*inputs, *draw)
+            with self.lock:
+                return self.function(*inputs, *draw)  # type: ignore[no-any-return]  # of primitives
         except BurnError as error:
             error.operation = self.describe(error)
             raise
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """What runs the program until observers come or go, for who holds the lock.
+
+        It takes the inputs, which are checked, seed and offset, and lets errors be without the
+        operation.
+        """
+        runner = self._runner
+        run: Callable[..., Any] = runner.function if isinstance(runner, Execution) else self._call
+        if observing.is_observing() and type(runner) is not Execution:
+            run = functools.partial(self._observed, run)
+        return run
+
+    @property
+    def checks_numbers(self) -> bool:
+        """Whether `check` looks at any number."""
+        return bool(self._checks)
+
+    def check(self, arguments: Sequence[Any]) -> None:
+        """Raise unless the operations allow the numbers among the inputs.
+
+        Generated code checks none, and nothing is overwritten before.
+        """
+        for check in self._checks:
+            check(arguments)
+
+    def _observed(self, run: Callable[..., Any], *arguments: Any) -> Any:
+        """Run the program as one event, since its ops do not report what they do."""
+        draw = arguments[-2:]
+        report = observing.reporting(self._table, "compiled", lambda *inputs: run(*inputs, *draw))
+        return report(*arguments[:-2])
+
+    def _call(self, *arguments: Any) -> Any:
+        """Call what `Backend.compile` gave."""
+        return self._runner(*(arguments[:-2] if self.graph.draw is None else arguments))
 
     def describe(self, error: BaseException) -> str:
         """The operation that raised an exception, as in a message."""

@@ -51,8 +51,10 @@ class TensorType:
         self.constants: frozenset[TensorType] = frozenset()
         with _lock:
             (_inside_of_traces if device.is_traced else _outside_of_traces).add(self)
-            if _traces and not device.is_traced:
-                self.calls = _HiddenPlans(self.calls)
+            if device.is_traced:
+                self.calls = _Plans(self.calls, _is_outermost)
+            elif _traces:
+                self.calls = _Plans(self.calls, _is_outside)
         if dtype.is_float:
             self.scalars = {float: float, int: float}
         elif dtype.is_complex:
@@ -70,34 +72,47 @@ def _in_range(low: int, high: int, number: int) -> int:
     raise OverflowError
 
 
-class _HiddenPlans(dict[Any, Any]):
-    """The plans of a TensorType while a trace runs in some thread: that thread does not see them.
+class _Plans(dict[Any, Any]):
+    """The plans of a TensorType that some threads do not see: it is empty, and asks who looks.
 
-    So each op on a tensor from outside of the trace is planned anew there, and joins the trace.
+    What is planned anew joins the running trace first. So a trace sees no plan for tensors from
+    outside of it: neither of those whose ops run, nor of those of a trace around it.
     """
 
-    def __init__(self, plans: dict[Any, Any]) -> None:
+    def __init__(self, plans: dict[Any, Any], is_visible: Callable[[], bool]) -> None:
         super().__init__()
         self.plans = plans
+        self._is_visible = is_visible
 
     def __missing__(self, key: Any) -> Any:
-        if running_trace() is not None:
-            raise KeyError(key)
-        return self.plans[key]
+        if self._is_visible():
+            return self.plans[key]
+        raise KeyError(key)
 
     def __contains__(self, key: object) -> bool:
-        return running_trace() is None and key in self.plans
+        return self._is_visible() and key in self.plans
 
     def __setitem__(self, key: Any, plan: Any) -> None:
         self.plans[key] = plan
 
     def get(self, key: Any, default: Any = None) -> Any:
         """The plan of a call, if this thread sees it."""
-        return self.plans.get(key, default) if running_trace() is None else default
+        return self.plans.get(key, default) if self._is_visible() else default
 
     def clear(self) -> None:
         """Forget all plans."""
         self.plans.clear()
+
+
+def _is_outside() -> bool:
+    """Whether no trace runs here."""
+    return running_trace() is None
+
+
+def _is_outermost() -> bool:
+    """Whether no trace runs around the one that runs here."""
+    trace = running_trace()
+    return trace is None or trace.outer is None
 
 
 _lock: Final = new_rlock()
@@ -120,9 +135,9 @@ def forget_plans() -> None:
     """
     with _lock:
         for tensor_type in _outside_of_traces:
-            tensor_type.calls = _HiddenPlans({}) if _traces else {}
+            tensor_type.calls = _Plans({}, _is_outside) if _traces else {}
         for tensor_type in _inside_of_traces:
-            tensor_type.calls = {}
+            tensor_type.calls = _Plans({}, _is_outermost)
 
 
 @contextlib.contextmanager
@@ -133,7 +148,7 @@ def plans_hidden_from_traces() -> Iterator[None]:
         _traces += 1
         if _traces == 1:
             for tensor_type in _outside_of_traces:
-                tensor_type.calls = _HiddenPlans(tensor_type.calls)
+                tensor_type.calls = _Plans(tensor_type.calls, _is_outside)
     try:
         yield
     finally:

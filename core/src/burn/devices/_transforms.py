@@ -142,14 +142,11 @@ _trace: Final[ContextVar[Trace | None]] = ContextVar("burn_trace", default=None)
 _transforms: Final[ContextVar[tuple[Transform, ...]]] = ContextVar("burn_transforms", default=())
 
 
-def transforms() -> tuple[Transform, ...]:
-    """The running transforms of this thread or asyncio task, the outermost call first."""
-    return _transforms.get()
+transforms: Final[Callable[[], tuple[Transform, ...]]] = _transforms.get
+"""The running transforms of this thread or asyncio task, the outermost call first."""
 
-
-def running_trace() -> Trace | None:
-    """The trace of this thread or asyncio task."""
-    return _trace.get()
+running_trace: Final[Callable[[], Trace | None]] = _trace.get
+"""The trace of this thread or asyncio task."""
 
 
 def recorder() -> Any:

@@ -2,8 +2,8 @@
 
 Where the operands agree, a call goes straight to the op of the device. It is resolved once for the
 types of its operands (`burn.dispatch.resolution`), and then costs two look-ups. All else, such as
-operands of two dtypes and numbers that promote, goes to `Dispatch.execute`. A call that fails goes
-to `Dispatch.recover`, after the handler: so users see one error without a context.
+operands of two dtypes and numbers that promote, goes to `Dispatch.execute`. `Dispatch.explain`
+raises the error of a call that failed, after the handler: so users see one without a context.
 
 The text of the functions is generated from the definitions, since one function for all ops takes
 twice as long. Ops whose operands and attributes are alike share it.
@@ -53,7 +53,7 @@ def call_of(
     if not any(spec.promotes for spec in definition.operands.values()):
         return functools.partial(dispatch.execute, name)
     make = _maker(_source(definition, reflected=reflected, is_view=views is not None))
-    made: Callable[..., _Tensor] = make(name, dispatch.execute, dispatch.recover, views)
+    made: Callable[..., _Tensor] = make(name, dispatch, views)
     made.__name__ = made.__qualname__ = name
     return made
 
@@ -74,19 +74,22 @@ def call_on_lists(
         return [[dispatch.wrap(item, tensor_type) for item in items] for items in lists]
 
     try:
-        found = tensor_type.calls.get(name)
-        if found is None:
-            found = resolve_uniform(name, tensors(), tensor_type, name)
+        found = tensor_type.calls.get(name) or resolve_uniform(name, tensors(), tensor_type, name)
+        copy, function, *_ = found
         if not tensor_type.device.ops.backend.overwrites_donated:
             lists = [list(items) for items in lists]
-        made: Sequence[Primitive] = found[0](*lists, **attributes)  # of an op with several outputs
-    except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
+        made: Sequence[Primitive] = (  # of an op with several outputs
+            function(*lists, **attributes)
+            if copy is None
+            else copy().run(function, *lists, **attributes)
+        )
+    except Exception as error:  # noqa: BLE001 — `explain` says what is wrong
         failure = error
     else:
         if made and made[0].__class__ in {list, tuple}:
             raise not_flat(made[0], name)
         return made
-    return [item.primitive for item in dispatch.recover(failure, name, tensors(), attributes)]
+    return dispatch.explain(failure, name, tensors(), attributes)
 
 
 @functools.cache
@@ -94,10 +97,8 @@ def _maker(source: str) -> Callable[..., Callable[..., Any]]:
     """What makes the calls of ops that share a text."""
     namespace: dict[str, Any] = {
         "__name__": __name__,
-        "resolve": resolve_uniform,
         "settle": settle,
         "wrapped": wrapped,
-        "new": object.__new__,
         "ref": ref,
     }
     exec(compile(source, "<burn.dispatch>", "exec"), namespace)  # noqa: S102 — made of the names of operands and attributes
@@ -105,7 +106,8 @@ def _maker(source: str) -> Callable[..., Callable[..., Any]]:
 
 
 _CALL: Final = """\
-def make(name_, execute_, recover_, views_):
+def make(name_, dispatch_, views_):
+    execute_, resolve_, explain_ = dispatch_.execute, dispatch_.resolve, dispatch_.explain
     def call({parameters}):
         try:
             {before}type_, lead_ = {lead}.tensor_type, {lead}.primitive
@@ -113,20 +115,25 @@ def make(name_, execute_, recover_, views_):
             {execute}
 {agreement}\
         try:
-            try:
-                function_, types_, output_ = type_.calls[{key}]
-            except KeyError:
-                function_, types_, output_ = resolve(name_, ({operands},), type_, {key})
-            primitive_ = function_({primitives}{keywords})
+            copy_, function_, types_, class_, output_ = type_.calls[{key}]
+        except AttributeError:  # an operand is no tensor
+            {execute}
+        except KeyError:
+            copy_, function_, types_, class_, output_ = resolve_(
+                name_, ({operands},), type_, {key}, {attributes}
+            )
+        try:
+            if copy_ is None:
+                primitive_ = function_({primitives}{keywords})
+            else:
+                primitive_ = copy_().run(function_, {primitives}{keywords})
         except Exception as error_:
             failure_ = error_
         else:
 {result}
-        return {recovered}
+        explain_(failure_, name_, ({operands},), {attributes})
     return call
 """
-
-_RECOVERED: Final = "recover_(failure_, name_, ({operands},), {attributes})"
 
 _AGREES: Final = """\
         other_ = {name}.tensor_type
@@ -164,7 +171,7 @@ _ARE_TENSORS: Final = """\
 """
 
 _RESULT: Final = """\
-            result_ = new({lead}.__class__)
+            result_ = class_()
             result_.primitive = primitive_
             result_.tensor_type = {output}
             result_.link = None
@@ -173,7 +180,7 @@ _RESULT: Final = """\
 _BEFORE_VIEW: Final = "writes_ = views_.writes; "
 
 _VIEW: Final = """\
-            result_ = new({lead}.__class__)
+            result_ = class_()
             result_.primitive = primitive_
             result_.tensor_type = {output}
             link_ = {lead}.link
@@ -191,10 +198,8 @@ _VIEW: Final = """\
             return result_"""
 """As `Views.add` of `burn.functions.views`, in line: a call takes a tenth of a view."""
 
-_RECOVERED_VIEW: Final = f"views_.add({_RECOVERED}, {{lead}}, name_, ({{values}},), writes_)"
-
 _RESULTS: Final = """\
-            return wrapped(primitive_, types_, {lead}.__class__)"""
+            return wrapped(primitive_, types_, class_)"""
 
 _OF_ANY_DTYPE: Final = "types_[primitive_.dtype]"
 _OF_ONE_DTYPE: Final = "output_ or settle(type_.calls, {key}, types_, primitive_)"
@@ -246,7 +251,6 @@ def _source(definition: Op, *, reflected: bool, is_view: bool) -> str:
         ),
         before=_BEFORE_VIEW if is_view else "",
         result=result.format(output=output.format(key=key), **parts),
-        recovered=(_RECOVERED_VIEW if is_view else _RECOVERED).format(**parts),
     )
 
 

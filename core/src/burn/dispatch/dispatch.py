@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from burn.aliases import Primitive
 from burn.autodiff import AutodiffTensor, Leaf, is_tracked, tracking_level, value_of
@@ -27,12 +27,13 @@ from burn.dispatch._operands import (
 )
 from burn.dispatch._transfers import Transfers
 from burn.dispatch.resolution import (
-    JoinedError,
     Plan,
+    UniformPlan,
     has_quantized,
     metas_of,
     plan_call,
     plan_key,
+    resolve_uniform,
 )
 from burn.dtype import DType
 from burn.errors import (
@@ -48,7 +49,6 @@ from burn.errors import (
 from burn.ir import with_example_scalars
 from burn.ops import REGISTRY, Op, Tag
 from burn.ops.quantized_primitive import is_quantized
-from burn.ops.quiet import is_busy
 from burn.public_calls import public_name, public_operation
 from burn.quant_scheme import QDType
 
@@ -220,12 +220,12 @@ class Dispatch(
         try:
             definition.rule(**attrs)  # a backend may take any numbers
             primitive = function(**attrs)
-        except Exception as error:  # noqa: BLE001 — `_recover` says what is wrong
+        except Exception as error:  # noqa: BLE001 — `_explain` says what is wrong
             failure = error
         else:
             return self.wrap(primitive, tensor_type)
         plan = Plan(function, (), device, dtype)
-        return self._recover(failure, definition, (), plan, attrs)  # type: ignore[no-any-return]  # one output
+        return self._explain(failure, definition, (), plan, attrs)
 
     def execute(self, name: str, *operands: Any, **attrs: Any) -> Any:
         """Run an op on tensors and numbers.
@@ -255,11 +255,11 @@ class Dispatch(
                 *[convert(operand) for convert, operand in zip(converters, operands, strict=True)],
                 **attrs,
             )
-        except Exception as error:  # noqa: BLE001 — `recover` says what is wrong
+        except Exception as error:  # noqa: BLE001 — `explain` says what is wrong
             failure = error
         else:
             return _wrap_all(self, result, device)
-        return self.recover(failure, name, operands, attrs)
+        return self.explain(failure, name, operands, attrs)
 
     def _plan(
         self,
@@ -298,10 +298,35 @@ class Dispatch(
     else:
         execute_one = execute
 
-    def recover(
+    def resolve(
+        self,
+        name: str,
+        operands: Sequence[Any],
+        tensor_type: TensorType,
+        key: Any,
+        attrs: Mapping[str, Any],
+    ) -> UniformPlan:
+        """How an op runs on operands of one TensorType whose plan this thread does not see.
+
+        Operands that join a trace now are others then: the op runs here, and the plan has the
+        outputs. That of a call which fails raises the error.
+        """
+        try:
+            if not joins_trace(operands):
+                return resolve_uniform(name, operands, tensor_type, key)
+            made = self.execute(name, *operands, **attrs)
+        except Exception as error:  # noqa: BLE001 — `explain` says what is wrong
+            return None, functools.partial(_raise, error), {}, self.tensor_class, None
+        several = isinstance(made, tuple)
+        output: Any = tuple([tensor.primitive for tensor in made]) if several else made.primitive
+        found: TensorType = made[0].tensor_type if several else made.tensor_type
+        types = found.device.types
+        return None, lambda *_, **__: output, types, self.tensor_class, None if several else found
+
+    def explain(
         self, failure: Exception, name: str, operands: Sequence[Any], attrs: Mapping[str, Any]
-    ) -> Any:
-        """Raise the error of a call that failed; if it failed by a warning, run it again.
+    ) -> NoReturn:
+        """Raise the error of a call that failed, by the rule of the op; nothing runs again.
 
         Raises
         ------
@@ -309,11 +334,6 @@ class Dispatch(
             The error of the op's rule, if the rule refuses the call. Else the exception of the
             backend as an error of burn, without the frames of the failed call.
         """
-        if failure.__class__ is JoinedError or (
-            isinstance(failure, TraceError) and joins_trace(operands)
-        ):
-            failure.__traceback__ = failure.__context__ = None  # their frames hold the operands
-            return self.execute(name, *operands, **attrs)
         definition = REGISTRY[name]
         operands = [as_python(operand) for operand in operands]
         try:
@@ -322,16 +342,16 @@ class Dispatch(
             described = definition.describe([meta_of(operand) for operand in operands], attrs)
             refused.operation = refused.operation or public_operation(described)
             raise refused.with_traceback(None) from refused.__cause__
-        return self._recover(failure, definition, operands, plan, attrs)
+        self._explain(failure, definition, operands, plan, attrs)
 
-    def _recover(
+    def _explain(
         self,
         failure: Exception,
         definition: Op,
         operands: Sequence[Any],
         plan: Plan,
         attrs: Mapping[str, Any],
-    ) -> Any:
+    ) -> NoReturn:
         device = plan.device
         metas = given = [meta_of(operand) for operand in operands]
         if isinstance(failure, TraceError):
@@ -358,23 +378,12 @@ class Dispatch(
         if isinstance(failure, BurnError):
             failure.operation = _named(failure) or operation
             raise failure.with_traceback(None) from failure.__cause__
-        if not (is_busy(failure) or device.hardware.backend.because_of_settings(failure)):
-            failure.__suppress_context__ = True
-            fail(device, failure, operation)
-        # The op did not run, as another thread was in its Context, or a setting of the user's made
-        # it fail. The callable of the table, unlike the plan's, serves all threads.
-        try:
-            with device.ops.backend.quiet():
-                result = getattr(device.ops, definition.name)(
-                    *[
-                        convert(operand)
-                        for convert, operand in zip(plan.converters, operands, strict=True)
-                    ],
-                    **attrs,
-                )
-        except Exception as error:  # noqa: BLE001 — of whatever library is underneath
-            fail(device, error, operation)
-        return _wrap_all(self, result, device)
+        failure.__suppress_context__ = True
+        fail(device, failure, operation)
+
+
+def _raise(error: Exception, *_: Any, **__: Any) -> NoReturn:
+    raise error
 
 
 def _named(failure: BurnError) -> str:

@@ -19,7 +19,6 @@ from burn.dispatch._operands import (
     check_kind,
     common_dtype,
     device_of_operands,
-    joins_trace,
     meta_of,
     tensors_among,
     to_scalar,
@@ -27,10 +26,10 @@ from burn.dispatch._operands import (
 from burn.dtype import DType, Kind, float64
 from burn.errors import OperandTypeError, PluginError
 from burn.ops import REGISTRY, Meta, Op, Operand
+from burn.ops.quiet import without_frame
 from burn.ops.table import specialized
 
 __all__ = [
-    "JoinedError",
     "Plan",
     "before_widening",
     "has_quantized",
@@ -65,8 +64,19 @@ class Plan(NamedTuple):
     dtype: DType | None
 
 
-class JoinedError(Exception):
-    """Operands have just joined a trace: what was read of them is not valid any more."""
+UniformPlan: TypeAlias = tuple[
+    Callable[[], Any] | None,
+    Callable[..., Any],
+    Mapping[Any, TensorType],
+    type[DispatchTensor],
+    TensorType | None,
+]
+"""How an op runs on operands of one TensorType.
+
+What makes the Context of a call, or None, and what runs the op on primitives there (see
+`without_frame`); from a dtype object of a primitive to the TensorType of a tensor with it; the
+class of tensors; and the TensorType of the output, once `settle` has kept it.
+"""
 
 
 def plan_key(name: str, operands: Sequence[Any]) -> tuple[Any, ...]:
@@ -90,35 +100,25 @@ class _Varying(tuple[Any, ...]):
 
 def resolve_uniform(
     name: str, operands: Sequence[Any], tensor_type: TensorType, key: Any
-) -> tuple[Callable[..., Any], Mapping[Any, TensorType], TensorType | None]:
+) -> UniformPlan:
     """How an op runs on operands of one TensorType; the result is kept under the key.
 
     `operands` are tensors of that type and constants beside it, numbers that do not change their
     dtype, and others that do not promote.
 
-    Returns
-    -------
-    callable
-        Runs the op on primitives.
-    mapping
-        From a dtype object of a primitive to the TensorType of a tensor with it.
-    None
-        For the TensorType of the output, which `settle` keeps.
-
     Raises
     ------
-    JoinedError
-        If operands have joined a trace, so that the call begins anew.
+    BurnError
+        If the op does not take operands of these types.
     """
-    if joins_trace(operands):
-        raise JoinedError
+    tensor_class = tensors_among(operands)[0].__class__
     calls = tensor_type.calls  # before: a plan that is forgotten in the meantime is not kept
     definition = REGISTRY[name]
     plan = plan_call(definition, operands)
     dtype, device = plan.dtype, plan.device
     function = plan.function
     if tensor_type.dtype.kind is Kind.QUANTIZED:
-        found: Any = _Varying((function, device.types, None))
+        found: Any = _Varying((None, function, device.types, tensor_class, None))
         calls[key] = found
         return found  # type: ignore[no-any-return]  # made above
     if dtype is not None and dtype is not tensor_type.dtype:
@@ -126,7 +126,7 @@ def resolve_uniform(
         function = _converting(
             function, dtype, cast, [operand.promotes for operand in definition.operands.values()]
         )
-    found = calls[key] = function, device.types, None
+    found = calls[key] = *without_frame(function), device.types, tensor_class, None
     return found  # type: ignore[no-any-return]  # made here
 
 
@@ -137,7 +137,7 @@ def settle(
     output = types[primitive.dtype]
     plan = calls.get(key)
     if plan.__class__ is tuple:  # else plans were forgotten in the meantime, or it varies
-        calls[key] = plan[0], types, output
+        calls[key] = *plan[:4], output
     return output
 
 

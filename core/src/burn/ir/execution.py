@@ -17,6 +17,7 @@ from burn.ir.graph import Drop, GraphIr, OperationIr, ScalarIr, Status, TensorIr
 from burn.ir.host_number import HostNumber
 from burn.locks import new_lock
 from burn.ops import REGISTRY, OpTable, Tag, observing
+from burn.ops.quiet import without_frame
 from burn.ops.source import PROGRAM
 from burn.ops.table import specialized
 from burn.tensor_data import TensorData
@@ -40,12 +41,9 @@ class Execution:
         What runs. It is not checked: see `burn.ir.check`.
     table : OpTable
         What runs it. Constants are made there once.
-    specializes : bool
-        Whether ops run as variants for one dtype, which one thread at a time may call.
     """
 
-    def __init__(self, graph: GraphIr, table: OpTable, *, specializes: bool = True) -> None:
-        self._specializes = specializes
+    def __init__(self, graph: GraphIr, table: OpTable) -> None:
         self._lock = new_lock()
         self.graph = graph
         self.table = table
@@ -79,24 +77,27 @@ class Execution:
         BurnError
             If an operation fails; its `operation` names the op and the line of the user's program.
         """
-        if self._generation != observing.generation():
-            self._prepare()
         try:
-            return self._run(*inputs, *draw)  # type: ignore[no-any-return]  # of primitives
+            return self.function(*inputs, *draw)
         except BurnError as error:
             error.operation = self.describe(error)
             raise
 
     @property
     def function(self) -> Callable[..., tuple[Primitive, ...]]:
-        """What `run` calls: a function of the inputs, and of the seed and offset, at the moment."""
+        """What `run` calls: a function of the inputs, and of the seed and offset.
+
+        It holds until observers come or go, and lets errors be without the operation.
+        """
+        if self._generation != observing.changes[0]:
+            self._prepare()
         return self._run
 
     def describe(self, error: BaseException) -> str:
         """The operation that raised an exception, as in a message: that which the user called."""
         operation = self._failed(error)
         if operation is None:
-            return "a program"
+            return getattr(error, "operation", "") or "a program"
         if isinstance(operation, OperationIr):
             operation = operation.called
             name = getattr(error, "operation", "")
@@ -189,7 +190,7 @@ class Execution:
         definition = REGISTRY[operation.name]
         function: Callable[..., Any] = getattr(self.table, operation.name)
         dtype = promoted_dtype(definition, operation.inputs)
-        if dtype is not None and self._specializes:
+        if dtype is not None:
             function = specialized(function, dtype)
         named = getattr(self.table.backend, "named", None)
         if named is not None and Tag.CHECKS_INDICES in definition.tags:
@@ -200,7 +201,11 @@ class Execution:
         """The call of an operation, and the end of the tensors that it uses last."""
         names = self._names
         definition = REGISTRY[operation.name]
-        names[f"f{index}"] = self._function(operation)
+        copy, names[f"f{index}"] = without_frame(self._function(operation))
+        run = f"f{index}("
+        if copy is not None:
+            names[f"q{index}"] = copy
+            run = f"q{index}().run(f{index}, "
         arguments = []
         for number, operand in enumerate(operation.inputs):
             if isinstance(operand, TensorIr):
@@ -221,7 +226,7 @@ class Execution:
                 names[f"a{index}_{name}"] = value
                 arguments.append(f"{name}=a{index}_{name}")
         targets = ", ".join(map(_name, operation.outputs)) + "," * definition.returns_tuple
-        call = f"f{index}({', '.join(arguments)})"
+        call = f"{run}{', '.join(arguments)})"
         ended = {name for id in last if (name := f"t{id}") not in names}
         x = arguments[0] if arguments else ""
         if operation.name == "slice_assign" and x in ended and self._writes_in_place:

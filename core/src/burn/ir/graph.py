@@ -319,7 +319,7 @@ class GraphIr:
         if found is None:
             if len(kept) >= _MAX_PREPARED:
                 kept.clear()
-            found = kept[table] = Execution(self, table, specializes=False)
+            found = kept[table] = Execution(self, table)
         return found
 
     def check(self) -> None:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Event",
     "Observer",
+    "changes",
     "generation",
     "is_observing",
     "observed",
@@ -138,7 +139,9 @@ _lock: Final = new_rlock()
 _tables: Final[list[weakref.ref[OpTable]]] = []
 _observers: tuple[Observer, ...] = ()
 _synchronizes = False
-_generation = 0
+
+changes: Final = [0]
+"""Twice the number of times that the first observer came or the last one went: see `generation`."""
 
 
 def start(observer: Observer) -> None:
@@ -154,17 +157,17 @@ def stop(observer: Observer) -> None:
 
 
 def _change(observers: tuple[Observer, ...]) -> None:
-    global _generation, _observers, _synchronizes  # noqa: PLW0603 — changed under the lock only
+    global _observers, _synchronizes  # noqa: PLW0603 — changed under the lock only
     was_observing = bool(_observers)
     _observers = observers
     _synchronizes = any(observer.synchronize for observer in observers)
     if was_observing is not bool(observers):
-        _generation += 1  # a table does not keep what another thread resolves meanwhile
+        changes[0] += 1  # a table does not keep what another thread resolves meanwhile
         for reference in _tables.copy():
             table = reference()
             if table is not None:
                 table.forget()
-        _generation += 1  # what another thread took of a table before that is taken anew
+        changes[0] += 1  # what another thread took of a table before that is taken anew
 
 
 def is_observing() -> bool:
@@ -174,7 +177,7 @@ def is_observing() -> bool:
 
 def generation() -> int:
     """How often ops were forgotten: a table keeps no op that it resolved before the last time."""
-    return _generation
+    return changes[0]
 
 
 def watch(table: OpTable) -> None:

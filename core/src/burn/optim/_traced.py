@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -121,7 +122,7 @@ class TracedStep:
         """
         if group not in self._rates:
             ahead = self._before[self._owner] + 1
-            self._rates[group] = self._trace.host_number(lambda: rate_of(ahead), float)
+            self._rates[group] = self._trace.host_number(functools.partial(rate_of, ahead), float)
         return self._rates[group]
 
     def count(self, counts: Sequence[Count], effect: Callable[[Sequence[Count]], None]) -> None:
@@ -129,4 +130,4 @@ class TracedStep:
         own = list(counts)
         _steps.setdefault(self._trace, []).append(own)
         self._before.update([self._owner, *own])
-        self._trace.after_call(lambda: effect(own))
+        self._trace.after_call(functools.partial(effect, own))

@@ -238,14 +238,9 @@ class Optimizer(Hinted):
         for (slots, _), (parameters, columns) in zip(buckets.values(), results, strict=True):
             hold_results(slots, parameters, columns)
         if traced is None:
-            self._count_step(counts)
+            _count_step(vars(self), counts)
         else:
-            traced.count(counts, self._count_step)
-
-    def _count_step(self, counts: Sequence[Count]) -> None:
-        self._count += 1
-        for count in counts:
-            count.step += 1
+            traced.count(counts, functools.partial(_count_step, vars(self)))
 
     def _version(self) -> int:
         """Changes when parameters begin to count their steps for themselves."""
@@ -542,6 +537,13 @@ class Optimizer(Hinted):
         options = [f"{name}={value!r}" for name, value in self._options.items()]
         count = [f"{len(self._slots)} parameters"] if self._slots else []
         return f"{self._name}({', '.join([*count, *options])})"
+
+
+def _count_step(attributes: dict[str, Any], counts: Sequence[Count]) -> None:
+    """Count a step of the optimizer with these attributes, which it takes longer to set."""
+    attributes["_count"] += 1
+    for count in counts:
+        count.step += 1
 
 
 def _chosen(condition: Tensor, new: Values, old: Values) -> Values:

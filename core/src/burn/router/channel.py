@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from burn.dtype import DType, DTypeUsage
 from burn.ir import OperationIr, TensorIr
@@ -90,6 +90,9 @@ class DirectClient(RunnerClient, Protocol):
 
     def function(self, name: str, dtype: DType | None) -> Callable[..., Any]:
         """What runs an op on such objects, whose promoted dtype is this; None if none promotes."""
+
+    def explain(self, error: Exception, operation: OperationIr) -> NoReturn:
+        """Raise the error of an operation that failed."""
 
 
 class RunnerChannel(Protocol):

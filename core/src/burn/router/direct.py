@@ -1,9 +1,8 @@
 """Direct calls: ops of a client that runs them at once in this process, without an OperationIr.
 
 To write an operation down takes longer than a small op. So where nothing else would read it, a call
-whose signature is known goes from the table straight to the function that runs the op. Every other
-call is registered at the client as an operation: the first of each signature, and again one that
-fails, to raise the error that says why.
+whose signature is known goes from the table straight to the function that runs the op. The first
+call of each signature is registered at the client as an operation.
 """
 
 from __future__ import annotations
@@ -12,8 +11,9 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from burn.ir import OperationIr
 from burn.ops import Op, Tag
-from burn.router.tensor import RouterTensor
+from burn.router.tensor import RouterTensor, as_input
 
 if TYPE_CHECKING:
     from burn.dtype import DType
@@ -24,13 +24,14 @@ __all__ = ["MAX_SIGNATURES", "direct"]
 MAX_SIGNATURES: Final = 4096
 """Number of signatures of one op that a table keeps; then it starts anew."""
 
-_new = object.__new__
-
 
 def direct(
     definition: Op, client: DirectClient, register: Callable[..., Any]
 ) -> Callable[..., Any]:
     """The callable of an op that runs calls of known signatures on primitives.
+
+    A signature has the shapes and dtypes of tensors, the classes of numbers, the attributes, and
+    the classes of these, since 1 and 1.0 and True are equal.
 
     Parameters
     ----------
@@ -41,153 +42,64 @@ def direct(
     register : callable
         Runs a call of the op as an operation.
     """
-    operands = definition.operands.values()
-    if (
-        not operands
+    if not _has_signatures(definition):
+        return register
+    name = definition.name
+    promotes = [spec.promotes for spec in definition.operands.values()]
+    handles, next_id = client.handles, client.next_id
+    known: dict[Any, tuple[tuple[int, ...], DType, Callable[..., Any]]] = {}
+
+    def learn(*operands: Any, **attributes: Any) -> Any:
+        """Register a call, and keep its signature."""
+        made = register(*operands, **attributes)
+        dtypes = [
+            x.dtype
+            for x, promoting in zip(operands, promotes, strict=True)
+            if promoting and x.__class__ is RouterTensor
+        ]
+        function = client.function(name, dtypes[0] if dtypes else None)
+        if len(known) >= MAX_SIGNATURES:
+            known.clear()
+        with contextlib.suppress(TypeError):  # of an attribute that is no key, such as a list
+            known[_signature(operands, attributes)] = made.shape, made.dtype, function
+        return made
+
+    def call(*operands: Any, **attributes: Any) -> Any:
+        try:
+            shape, dtype, function = known[_signature(operands, attributes)]
+            primitives = [handles[x.id] if x.__class__ is RouterTensor else x for x in operands]
+        except (KeyError, TypeError):  # it is new, or has a tensor of another client
+            return learn(*operands, **attributes)
+        try:
+            result = function(*primitives, **attributes)
+        except Exception as error:  # noqa: BLE001 — of whatever library is underneath
+            failure = error
+        else:
+            made = RouterTensor(next_id(), shape, dtype, client)
+            handles[made.id] = result
+            return made
+        inputs = tuple(map(as_input, operands))
+        return client.explain(failure, OperationIr(name, inputs, attributes, (), ""))
+
+    return call
+
+
+def _has_signatures(definition: Op) -> bool:
+    """Whether the shape of the one output of a call follows from its signature."""
+    specs = definition.operands.values()
+    return not (
+        not specs
         or definition.returns_tuple
         or Tag.DATA_DEPENDENT in definition.tags
-        or any(spec.is_list for spec in operands)
+        or any(spec.is_list for spec in specs)
         or any(attribute.role.is_runtime for attribute in definition.attributes.values())
-    ):
-        return register
-    known = _Signatures(definition, client)
-    if definition.attributes or len(operands) > 2:
-        return _any(client, register, known)
-    return (_one if len(operands) == 1 else _two)(client, register, known)
+    )
 
 
-_Known = tuple[tuple[int, ...], "DType", Callable[..., Any]]
-"""Shape and dtype of the output of a call, and what runs it."""
-
-
-class _Signatures(dict[tuple[Any, ...], _Known]):
-    """What is known of the calls of an op.
-
-    A signature has the shapes and dtypes of tensors, the classes of numbers, the attributes, and
-    the classes of these, since 1 and 1.0 and True are equal.
-    """
-
-    def __init__(self, definition: Op, client: DirectClient) -> None:
-        super().__init__()
-        self._client = client
-        self._name = definition.name
-        self._promotes = [spec.promotes for spec in definition.operands.values()]
-
-    def learn(
-        self, made: RouterTensor, operands: Sequence[Any], attributes: Mapping[str, Any]
-    ) -> None:
-        """Keep the signature of a call that was registered, and has made a tensor."""
-        signature: list[Any] = []
-        dtypes = []
-        for x, promotes in zip(operands, self._promotes, strict=True):
-            if x.__class__ is RouterTensor:
-                signature += (x.shape, x.dtype)
-                if promotes:
-                    dtypes.append(x.dtype)
-            else:
-                signature.append(x.__class__)
-        key = (*signature, *attributes.items(), *map(type, attributes.values()))
-        function = self._client.function(self._name, dtypes[0] if dtypes else None)
-        if len(self) >= MAX_SIGNATURES:
-            self.clear()
-        with contextlib.suppress(TypeError):  # of an attribute that is no key, such as a list
-            self[key] = made.shape, made.dtype, function
-
-
-def _one(
-    client: DirectClient, register: Callable[..., Any], known: _Signatures
-) -> Callable[..., Any]:
-    """An op of one operand without attributes."""
-    handles, next_id = client.handles, client.next_id
-
-    def call(x: RouterTensor) -> RouterTensor:
-        try:
-            shape, dtype, function = known[x.shape, x.dtype]
-            result = function(handles[x.id])
-        except Exception:  # noqa: BLE001 — to register the call raises the error that says why
-            result = None
-        if result is None:
-            made: RouterTensor = register(x)
-            known.learn(made, (x,), {})
-            return made
-        made = _new(RouterTensor)
-        made.id = id = next_id()
-        handles[id] = result
-        made.shape = shape
-        made.dtype = dtype
-        made.client = client
-        return made
-
-    return call
-
-
-def _two(
-    client: DirectClient, register: Callable[..., Any], known: _Signatures
-) -> Callable[..., Any]:
-    """An op of two operands, without attributes; repeats `_one`, as a call takes a tenth of it."""
-    handles, next_id = client.handles, client.next_id
-
-    def call(x1: Any, x2: Any) -> RouterTensor:
-        try:
-            if x2.__class__ is not RouterTensor:
-                shape, dtype, function = known[x1.shape, x1.dtype, x2.__class__]
-                result = function(handles[x1.id], x2)
-            elif x1.__class__ is not RouterTensor:
-                shape, dtype, function = known[x1.__class__, x2.shape, x2.dtype]
-                result = function(x1, handles[x2.id])
-            else:
-                shape, dtype, function = known[x1.shape, x1.dtype, x2.shape, x2.dtype]
-                result = function(handles[x1.id], handles[x2.id])
-        except Exception:  # noqa: BLE001 — to register the call raises the error that says why
-            result = None
-        if result is None:
-            made: RouterTensor = register(x1, x2)
-            known.learn(made, (x1, x2), {})
-            return made
-        made = _new(RouterTensor)
-        made.id = id = next_id()
-        handles[id] = result
-        made.shape = shape
-        made.dtype = dtype
-        made.client = client
-        return made
-
-    return call
-
-
-def _any(
-    client: DirectClient, register: Callable[..., Any], known: _Signatures
-) -> Callable[..., Any]:
-    """An op of any operands and attributes."""
-    handles, next_id = client.handles, client.next_id
-
-    def call(*operands: Any, **attributes: Any) -> RouterTensor:
-        signature: list[Any] = []
-        primitives = []
-        try:
-            for x in operands:
-                if x.__class__ is RouterTensor:
-                    signature += (x.shape, x.dtype)
-                    primitives.append(handles[x.id])
-                else:
-                    signature.append(x.__class__)
-                    primitives.append(x)
-            shape, dtype, function = known[
-                (*signature, *attributes.items(), *map(type, attributes.values()))
-            ]
-            result = function(*primitives, **attributes)
-        except Exception:  # noqa: BLE001 — to register the call raises the error that says why
-            result = None
-        if result is None:
-            made: RouterTensor = register(*operands, **attributes)
-            known.learn(made, operands, attributes)
-            return made
-        made = _new(RouterTensor)
-        made.id = id = next_id()
-        handles[id] = result
-        made.shape = shape
-        made.dtype = dtype
-        made.client = client
-        return made
-
-    return call
+def _signature(operands: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[Any, ...]:
+    signature: list[Any] = []
+    for x in operands:
+        signature += (x.shape, x.dtype) if x.__class__ is RouterTensor else (x.__class__,)
+    if attributes:
+        signature += (*attributes.items(), *map(type, attributes.values()))
+    return tuple(signature)

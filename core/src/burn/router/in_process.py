@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from burn.dtype import DType, DTypeUsage
-from burn.errors import ArgumentError, BurnError, UnsupportedOpError
+from burn.errors import ArgumentError, UnsupportedOpError
 from burn.ir import OperationIr, TensorIr, promoted_dtype
 from burn.ops import REGISTRY, observing
-from burn.ops.quiet import is_busy
 from burn.ops.table import specialized
 from burn.router.bridge import InnerDevice, MultiBackendBridge, TensorHandle
 from burn.router.channel import RunnerChannel, RunnerClient
@@ -114,7 +113,7 @@ class InProcessClient(RunnerClient):
             function = self.function(name, promoted_dtype(definition, inputs))
             result = function(*operands, **attributes)
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
-            result = self._recover(error, operation, operands)
+            self.explain(error, operation)
         results = result if definition.returns_tuple else (result,)
         for output, primitive in zip(outputs, results, strict=True):
             self.handles[output.id] = primitive
@@ -135,18 +134,9 @@ class InProcessClient(RunnerClient):
                 hint="A tensor belongs to one client, until it is dropped",
             ) from None
 
-    def _recover(self, error: Exception, operation: OperationIr, operands: list[Any]) -> Any:
-        """Run an operation again that did not run, or raise the error of one that failed."""
-        described = operation.describe()
-        if isinstance(error, BurnError) or not (
-            is_busy(error) or self.inner.backend.because_of_settings(error)
-        ):
-            self._fail(error, described)
-        try:
-            with self._ops.backend.quiet():
-                return getattr(self._ops, operation.name)(*operands, **operation.attributes)
-        except Exception as second:  # noqa: BLE001 — of whatever library is underneath
-            self._fail(second, described)
+    def explain(self, error: Exception, operation: OperationIr) -> NoReturn:
+        """Raise the error of an operation that failed."""
+        self._fail(error, operation.describe())
 
     def _fail(self, error: Exception, operation: str) -> NoReturn:
         self._installed.fail(self.inner, error, operation)

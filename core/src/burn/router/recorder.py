@@ -16,8 +16,8 @@ from burn.generator import GeneratorState, Key, after
 from burn.ir import Constant, Draw, OperationIr, ScalarIr, Status, TensorIr
 from burn.ops import Op, OpTable, Tag
 from burn.ops.source import source_line
-from burn.router.table import Inference, RouterTable, as_input
-from burn.router.tensor import RouterTensor
+from burn.router.table import Inference, RouterTable
+from burn.router.tensor import RouterTensor, as_input
 from burn.tensor_data import TensorData
 
 if TYPE_CHECKING:

@@ -10,14 +10,14 @@ from burn.errors import DeviceMismatchError
 from burn.ir import OperationIr, ScalarIr, Status, TensorIr, infer
 from burn.ops import Meta, Op, OpTable, Tag, observing
 from burn.router.direct import MAX_SIGNATURES, direct
-from burn.router.tensor import RouterTensor
+from burn.router.tensor import RouterTensor, as_input
 
 if TYPE_CHECKING:
     from burn.backend import Backend
     from burn.device_id import DeviceId
     from burn.router.channel import RunnerClient
 
-__all__ = ["Inference", "RouterTable", "as_input"]
+__all__ = ["Inference", "RouterTable"]
 
 
 class RouterTable(OpTable):
@@ -109,15 +109,6 @@ def _stranger(x: RouterTensor) -> DeviceMismatchError:
         f"{x.ir} belongs to another client than the one of this device",
         hint="Move it with RouterBackend.to_device",
     )
-
-
-def as_input(operand: Any) -> Any:
-    """An operand as an operation has it."""
-    if operand.__class__ is RouterTensor:
-        return operand.ir
-    if operand.__class__ is list:
-        return tuple(map(as_input, operand))
-    return operand
 
 
 class Inference:

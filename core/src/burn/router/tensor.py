@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from burn.dtype import DType
 from burn.ir import Status, TensorIr
@@ -10,7 +10,7 @@ from burn.ir import Status, TensorIr
 if TYPE_CHECKING:
     from burn.router.channel import TensorOwner
 
-__all__ = ["RouterTensor"]
+__all__ = ["RouterTensor", "as_input"]
 
 
 class RouterTensor:
@@ -52,3 +52,12 @@ class RouterTensor:
         """What operations name it by."""
         # In half of the time that the class takes.
         return tuple.__new__(TensorIr, (self.id, self.shape, self.dtype, Status.READ_ONLY))
+
+
+def as_input(operand: Any) -> Any:
+    """An operand as an operation has it."""
+    if operand.__class__ is RouterTensor:
+        return operand.ir
+    if operand.__class__ is list:
+        return tuple(map(as_input, operand))
+    return operand

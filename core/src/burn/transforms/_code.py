@@ -45,6 +45,8 @@ class Given:
         Of a quantized tensor, which is an input for each part: the attribute of the primitive.
     is_first : bool
         Whether it is no part, or the first one.
+    has_hooks : bool
+        Whether it is a leaf with hooks.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Given:
     start: Any
     part: str = ""
     is_first: bool = True
+    has_hooks: bool = False
 
     @property
     def value(self) -> str:
@@ -169,6 +172,7 @@ class Code:
         outside: Any = given.tensor.primitive
         hooks = outside.node.hooks
         condition = f"{node}.hooks is None"
+        given.has_hooks = hooks is not None
         if hooks is not None:
             functions = self.constant(list(hooks.functions.values()))
             condition = (

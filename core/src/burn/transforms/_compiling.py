@@ -155,8 +155,8 @@ class Recorded:
         What it computes: results, what is rebound, and what the backward pass needs.
     code : Code
         Checks of the arguments, which read their primitives.
-    checks : list of str
-        The lines that check the tensors from outside.
+    checks : dict of str to list of str
+        For the variable of each tensor from outside: the lines that check it.
     signature : Signature
         The arguments.
     given : list of Given
@@ -187,7 +187,7 @@ class Recorded:
 
     graph: GraphIr
     code: Code
-    checks: list[str]
+    checks: dict[str, list[str]]
     signature: Signature
     given: list[Given]
     numbers: list[str]
@@ -324,11 +324,13 @@ def _recorded(
             draw,
         )
     )
-    of_arguments, code.lines = code.lines, []
+    of_arguments = code.lines
+    checks = {}
     for tensor in captured:
         if tensor.is_first and not tensor.is_argument:
+            checks[tensor.variable] = code.lines = []
             code.check_tensor(tensor)
-    checks, code.lines = code.lines, of_arguments
+    code.lines = of_arguments
     return Recorded(
         graph,
         code,

@@ -102,8 +102,8 @@ class _Donor:
     input : int
         Its index.
     reference : str
-        The name, in the generated function, of a weak reference to a primitive that nothing but
-        its tensor referred to when `Backend.can_write` was asked.
+        The name, in the generated function, of a weak reference to what the tensor held when
+        `Backend.can_write` was asked, and nothing but the tensor referred to it.
     counts : list of str
         The names of the counts of references at that time.
     counted : list of str
@@ -116,17 +116,31 @@ class _Donor:
     counts: list[str]
     counted: list[str]
 
-    def condition(self) -> str:
-        """Whether nothing has begun to refer to the primitive since."""
-        x = self.given.variable
-        parts = [f"{self.reference}() is {self.given.value}", f"not {x}.link"]
-        for name, item in zip(self.counts, self.counted, strict=True):
-            parts.append(f"getrefcount({item.format(x=x)}) <= {name}")
+    @property
+    def is_checked(self) -> bool:
+        """Whether the condition says all that the checks of a tensor from outside say."""
+        return not (self.given.is_argument or self.given.has_hooks)
+
+    def condition(self, code: Code) -> str:
+        """Whether the tensor holds that still, and nothing has begun to refer to it."""
+        if not self.counts:
+            return "False"
+        given = self.given
+        x = given.variable
+        parts = [f"{self.reference}() is {x}.primitive", f"not {x}.link"]
+        if self.is_checked:
+            parts.append(f"{x}.tensor_type is {code.shared(given.tensor_type, 'T')}")
+            if given.state:
+                parts.append(f"{x}.primitive.node.hooks is None")
+        for name, counted in zip(self.counts, self.counted, strict=True):
+            parts.append(f"getrefcount({counted.format(x=x)}) <= {name}")
         return " and ".join(parts)
 
 
 class Donors:
-    """Finds out at each call which inputs are free to be overwritten; the others are copied.
+    """Finds out at each call, of each input for itself, whether it is free to be overwritten.
+
+    What is not is copied.
 
     Parameters
     ----------
@@ -152,6 +166,7 @@ class Donors:
         code.names |= {donor.reference: _nothing for donor in self._donors}
         code.names |= {name: 0 for donor in self._donors for name in donor.counts}
         code.names |= {"donates": True, "verify": self._verify, "with_copies": self._with_copies}
+        code.names["getrefcount"] = sys.getrefcount
 
     def _donor(self, given: Given, input: int) -> _Donor:
         value = "{x}.primitive.primitive" if given.state else "{x}.primitive"
@@ -162,45 +177,40 @@ class Donors:
         new = self._code.new
         return _Donor(given, input, new("w"), [new("w") for _ in counted], counted)
 
-    def check(self, shared: Sequence[str]) -> list[str]:
+    def lines(self, checks: dict[str, list[str]]) -> list[str]:
         """The lines that say which inputs are to be copied, before their primitives are read.
 
         What the function has in variables would count as references.
 
         Parameters
         ----------
-        shared : sequence of str
-            Lines for tensors that have views.
+        checks : dict of str to list of str
+            For variables of inputs, the lines that check them. Those of the donors are taken out:
+            where a donor is what it was, nothing else is checked.
         """
-        arguments = [donor.given.variable for donor in self._donors if donor.given.is_argument]
-        verify = f"copies = verify(({''.join([f'{argument}, ' for argument in arguments])}))"
-        lines = [*shared, "copies = ()", f"if donates: {verify}"]
-        if not all(donor.counts for donor in self._donors):
-            return lines
-        self._code.names["getrefcount"] = sys.getrefcount
-        conditions = " and ".join([donor.condition() for donor in self._donors])
-        return [
-            f"if donates and {conditions}: copies = ()",
-            "else:",
-            *[f"    {line}" for line in lines],
-        ]
+        donating, others = [], []
+        for number, donor in enumerate(self._donors):
+            x = donor.given.variable
+            own = checks.pop(x, []) if donor.is_checked else []
+            others += own
+            donating += [
+                f"if not ({donor.condition(self._code)}):",
+                *[f"    {line}" for line in own],
+                f"    copies += verify({number}, {x})",
+            ]
+        lines = ["copies = ()", "if donates:", *[f"    {line}" for line in donating]]
+        return [*lines, "else:", *[f"    {line}" for line in others]] if others else lines
 
-    def _verify(self, arguments: Sequence[Any]) -> list[int]:
-        """The inputs that something else refers to, by their indices."""
-        found = []
-        names = self._code.names
-        rest = iter(arguments)
-        for donor in self._donors:
-            given = donor.given
-            x = next(rest) if given.is_argument else names[given.variable]
-            if self._is_exclusive(x, is_leaf=bool(given.state)):
-                names[donor.reference] = _reference(dispatch.detach(x).primitive)
-                for name, counted in zip(donor.counts, donor.counted, strict=True):
-                    names[name] = _counting(counted)(x)
-            else:
-                names[donor.reference] = _nothing
-                found.append(donor.input)
-        return found
+    def _verify(self, number: int, x: Any) -> tuple[int, ...]:
+        """The index of an input that something else refers to, in a tuple; else an empty one."""
+        donor, names = self._donors[number], self._code.names
+        if not self._is_exclusive(x, is_leaf=bool(donor.given.state)):
+            names[donor.reference] = _nothing
+            return (donor.input,)
+        names[donor.reference] = _reference(x.primitive)
+        for name, counted in zip(donor.counts, donor.counted, strict=True):
+            names[name] = _counting(counted)(x)
+        return ()
 
     def _is_exclusive(self, x: Any, *, is_leaf: bool) -> bool:
         """Whether the backend may write to the memory of a tensor, which nothing else refers to."""
@@ -242,16 +252,16 @@ class Donors:
         """A run that finds out whether an executable overwrites anything: not all of them do."""
         pairs = [(input, output) for input, output in self._graph.donated if output is not None]
 
-        def watched(given: Sequence[Any], draw: tuple[int, int]) -> Any:
-            outputs = run(given, draw)
+        def watched(*arguments: Any) -> Any:
+            outputs = run(*arguments)
             self._calls += 1
-            self._is_used |= any(outputs[output] is given[input] for input, output in pairs)
+            self._is_used |= any(outputs[output] is arguments[input] for input, output in pairs)
             if self._is_used or self._calls >= _CALLS:
                 self._code.names["run"] = run
                 self._code.names["donates"] = self._is_used
             return outputs
 
-        return watched
+        return run if self._is_used or self._calls >= _CALLS else watched
 
 
 def _nothing() -> None:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from burn.autodiff import recording
 from burn.devices import Device, running_trace, trace_counts, transforms
 from burn.devices.default import chosen
 from burn.devices.transfer import fail
 from burn.dispatch import DispatchTensor
-from burn.errors import ArgumentError
+from burn.errors import ArgumentError, BurnError
 from burn.functions.assignment import assign
 from burn.functions.common import dispatch
 from burn.functions.views import is_view, rebind, root_of, view_by
 from burn.generator import reserve
-from burn.ir import Execution, GraphIr
+from burn.ir import GraphIr
+from burn.ops.observing import changes
 from burn.ops.quantized_primitive import of_parts
-from burn.ops.quiet import is_busy
 from burn.quant_scheme import QuantScheme
 from burn.transforms._code import Code, Given
 from burn.transforms._donation import Donors, with_donations
@@ -112,15 +112,22 @@ class Entry:
                 code.unless(f"{now} is {config} or {now} == {config}", what)
         self._check_arguments(recorded, code)
         body = self._body(recorded, code)
-        lines = ["def call(args, keywords):", *[f"    {line}" for line in code.lines]]
-        if recorded.rebound or recorded.effects or self._traced.donated:
-            code.names["lock"] = self._lock
-            lines += ["    with lock:", *[f"        {line}" for line in body]]
-        else:
-            lines += [f"    {line}" for line in body]
+        lock = code.constant(self._lock_of(recorded))
+        lines = [
+            "def call(args, keywords):",
+            *[f"    {line}" for line in code.lines],
+            f"    with {lock}:",
+            *[f"        {line}" for line in body],
+        ]
         text = "\n".join(lines)
         exec(compile(text, _FILE, "exec"), code.names)  # noqa: S102 — it has names of objects alone
         return code.names.pop("call")  # type: ignore[no-any-return]  # the function
+
+    def _lock_of(self, recorded: Recorded) -> Any:
+        """What is held while a call runs the program and rebinds tensors."""
+        if recorded.rebound or recorded.effects or self._traced.donated or not self.executable:
+            return self._lock
+        return self.executable.lock
 
     def _check_arguments(self, recorded: Recorded, code: Code) -> None:
         """What is asked of the arguments together."""
@@ -162,10 +169,12 @@ class Entry:
 
     def _body(self, recorded: Recorded, code: Code) -> list[str]:
         """The lines that read what is from outside, run the program and rebind."""
-        checks, code.lines = code.lines, [*recorded.checks]
+        checks, code.lines = code.lines, []
         graph = recorded.graph
         if recorded.device is not None and (graph.outputs or graph.draw or self.graph.operations):
             self._run(recorded, recorded.device, code)
+        else:
+            code.lines += _joined(self._outside(recorded, code))
         self._rebind(recorded, code)
         for effect in recorded.effects:
             code.lines.append(f"{code.constant(effect, 'effect')}()")
@@ -177,65 +186,116 @@ class Entry:
         body, code.lines = code.lines, checks
         return body
 
-    def _check_links(self, recorded: Recorded, code: Code) -> list[str]:
-        """The line that refuses an argument which shares elements with what is rebound."""
-        targets = [recorded.given[index] for index, _ in recorded.rebound]
-        outside = [target.variable for target in targets if not target.is_argument]
+    def _outside(self, recorded: Recorded, code: Code) -> dict[str, list[str]]:
+        """For the variables of tensors from outside, the lines that check them.
+
+        One that is rebound may not share elements with an argument.
+        """
+        found = dict(recorded.checks)
         arguments = [
             given.variable for given in recorded.given if given.is_argument and given.is_first
         ]
-        if not outside or not arguments:
-            return []
         code.names["check_shared"] = _check_shared
-        linked = " or ".join([f"{name}.link" for name in outside])
-        return [f"if {linked}: check_shared(({', '.join(outside)},), ({', '.join(arguments)},))"]
+        for index, _ in recorded.rebound if arguments else ():
+            target = recorded.given[index]
+            x = target.variable
+            if not target.is_argument:
+                check = f"if {x}.link: check_shared({x}, ({', '.join(arguments)},))"
+                found[x] = [*found[x], check]
+        return found
 
     def _run(self, recorded: Recorded, device: Device, code: Code) -> None:
         """The lines that run the program."""
         names = code.names
-        names["run"] = self.executable.run
-        names["recover"] = functools.partial(self._recover, device, names)
-        inputs = [*[given.value for given in recorded.given], *recorded.numbers]
-        read = f"before = given = ({''.join([f'{source}, ' for source in inputs])})"
-        shared = self._check_links(recorded, code)
+        watched: Callable[..., Any] = _as_it_is
+        checks = self._outside(recorded, code)
+        donating: list[str] = []
         if self._traced.donated:
             donors = Donors(self._traced, recorded.given, device, code)
-            names["run"] = donors.watched(self.executable.run)
-            code.lines += [*donors.check(shared), read]
-            code.lines.append("if copies: given = with_copies(given, copies)")
-        else:
-            code.lines += [*shared, read]
-        draw = recorded.graph.draw
-        if draw is None:
-            names["draw"] = (0, 0)
-        else:
+            watched = donors.watched
+            donating = donors.lines(checks)
+        code.lines += [*_joined(checks), *donating]
+        # What the inputs hold before: a tensor that is rebound holds something else then.
+        inputs = [f"p{index}" for index in range(len(recorded.given))]
+        numbers = [f"n{index}" for index in range(len(recorded.numbers))]
+        values = [*[given.value for given in recorded.given], *recorded.numbers]
+        code.lines += [
+            f"{name} = {value}" for name, value in zip([*inputs, *numbers], values, strict=True)
+        ]
+        draw = "0, 0"
+        if recorded.graph.draw is not None:
             names["reserve"] = reserve
             generator = code.constant(device.generator)
-            code.lines.append(f"draw = reserve({generator}, {draw.words})")
+            draw = "seed, offset"
+            code.lines.append(f"{draw} = reserve({generator}, {recorded.graph.draw.words})")
+
+        def renew() -> None:
+            names["changes_seen"] = changes[0]
+            names["run"] = watched(self.executable.function)
+
+        renew()
+        names |= {
+            "changes": changes,
+            "renew": renew,
+            "explain": functools.partial(self._explain, device),
+        }
         outputs = "".join([f"o{index}, " for index in range(len(recorded.graph.outputs))])
         target = f"({outputs}) = " if outputs else ""
+        arguments = ", ".join([*inputs, *numbers, draw])
+        run = [f"{target}run({arguments})"]
+        if self.executable.checks_numbers:
+            code.lines += self._check_numbers(recorded, arguments, names)
+        if donating:
+            code.lines.append(f"if copies: given = with_copies(({arguments}), copies)")
+            run = [f"if copies: {target}run(*given)", f"else: {run[0]}"]
         code.lines += [
+            "if changes[0] != changes_seen: renew()",
             "failure = None",
-            f"try: {target}run(given, draw)",
+            "try:",
+            *[f"    {line}" for line in run],
             "except Exception as error: failure = error",
-            f"if failure is not None: {target}recover(failure, given, draw)",
+            "if failure is not None: explain(failure)",
         ]
         if recorded.backward is not None:
-            self._track(recorded, recorded.backward, device, code)
+            self._track(recorded, recorded.backward, device, draw, code)
 
-    def _track(self, recorded: Recorded, backward: Backward, device: Device, code: Code) -> None:
+    def _check_numbers(
+        self, recorded: Recorded, arguments: str, names: dict[str, Any]
+    ) -> list[str]:
+        """The line that checks numbers which no run before had.
+
+        What allows a count allows a greater one.
+        """
+        scalars = recorded.graph.inputs[len(recorded.given) :]
+        allowed: dict[str, Any] = {f"a{index}": None for index in range(len(scalars))}
+
+        def check(given: Sequence[Any]) -> None:
+            self.executable.check(given)
+            numbers = given[len(recorded.given) : len(recorded.given) + len(allowed)]
+            names.update(zip(allowed, numbers, strict=True))
+
+        names |= {"check_numbers": check, **allowed}
+        differ = [
+            f"{name} is None or n{index} < {name}"
+            if scalar.kind is int  # type: ignore[union-attr]  # a number
+            else f"n{index} != {name}"
+            for index, (name, scalar) in enumerate(zip(allowed, scalars, strict=True))
+        ]
+        return [f"if {' or '.join(differ)}: check_numbers(({arguments}))"]
+
+    def _track(
+        self, recorded: Recorded, backward: Backward, device: Device, draw: str, code: Code
+    ) -> None:
         """The line that makes tracked outputs."""
         code.names["track"] = functools.partial(track, Pull(recorded, backward, device))
         nodes = [f"{recorded.given[index].variable}.primitive.node" for index in backward.sources]
-        saved = [
-            f"before[{index}]" if kind == "input" else f"o{index}" for kind, index in backward.saved
-        ]
+        saved = [f"p{index}" if kind == "input" else f"o{index}" for kind, index in backward.saved]
         tracked = ", ".join([f"o{index}" for index in backward.outputs])
-        numbers = [f"before[{len(recorded.given) + index}]" for index in backward.numbers]
+        numbers = [f"n{index}" for index in backward.numbers]
         code.lines.append(
             f"({tracked},) = track([{', '.join(nodes)}], ({tracked},), "
             f"({''.join([f'{name}, ' for name in saved])}), "
-            f"({''.join([f'{number}, ' for number in numbers])}), draw)"
+            f"({''.join([f'{number}, ' for number in numbers])}), ({draw}))"
         )
 
     def _rebind(self, recorded: Recorded, code: Code) -> None:
@@ -252,14 +312,14 @@ class Entry:
             )
             if keeps_type and not output.is_leaf and not one.state:
                 code.lines += [
-                    f"if {new} is not before[{input}]:",
+                    f"if {new} is not p{input}:",
                     f"    if {x}.link: {general}",
                     f"    else: {x}.primitive = {new}",
                 ]
             elif keeps_type and output.is_leaf and one.state == "leaf":
                 names["renew_leaf"] = dispatch.renew_leaf
                 code.lines += [
-                    f"if {new} is not before[{input}]:",
+                    f"if {new} is not p{input}:",
                     f"    if {x}.link or not renew_leaf({x}, {new}): {general}",
                 ]
             else:
@@ -276,10 +336,9 @@ class Entry:
                 names["new_leaf"] = _new_leaf
                 code.lines.append(f"r{index} = new_leaf(o{index}, {kind})")
                 continue
-            names["new"] = object.__new__
             names["Tensor"] = dispatch.tensor_class
             code.lines.append(
-                f"r{index} = new(Tensor); r{index}.primitive = {_primitive(output, index, code)}; "
+                f"r{index} = Tensor(); r{index}.primitive = {_primitive(output, index, code)}; "
                 f"r{index}.tensor_type = {kind}; r{index}.link = None"
             )
         for view in recorded.views:
@@ -290,26 +349,20 @@ class Entry:
                 made = f"view_by({made})"
             code.lines.append(f"{view.variable} = {made}")
 
-    def _recover(
-        self,
-        device: Device,
-        names: dict[str, Any],
-        failure: Exception,
-        given: Sequence[Any],
-        draw: tuple[int, int],
-    ) -> Sequence[Any]:
-        """Raise the error of a run that failed; if it failed by a warning, run it again."""
-        backend = device.backend
-        may_have_written = names.get("donates", False)
-        if may_have_written or not (is_busy(failure) or backend.because_of_settings(failure)):
-            return fail(device, failure, self.executable.describe(failure))
-        execution = Execution(self._traced, device.ops, specializes=False)  # for all threads
-        try:
-            with backend.quiet():
-                return execution.run(given, draw)
-        except Exception as error:  # noqa: BLE001 — of whatever library is underneath
-            failure = error
-        return fail(device, failure, execution.describe(failure))
+    def _explain(self, device: Device, failure: Exception) -> NoReturn:
+        """Raise the error of a run that failed, outside of the handler."""
+        operation = self.executable.describe(failure)
+        if isinstance(failure, BurnError):
+            failure.operation = operation
+        fail(device, failure, operation)
+
+
+def _as_it_is(run: Callable[..., Any]) -> Callable[..., Any]:
+    return run
+
+
+def _joined(checks: Mapping[str, Sequence[str]]) -> list[str]:
+    return [line for lines in checks.values() for line in lines]
 
 
 def _quantizes(graph: GraphIr) -> bool:
@@ -344,10 +397,9 @@ def _check_views(x: Tensor, name: str, users: Sequence[Tensor]) -> None:
         )
 
 
-def _check_shared(targets: Sequence[Tensor], arguments: Sequence[Tensor]) -> None:
+def _check_shared(target: Tensor, arguments: Sequence[Tensor]) -> None:
     """Raise ArgumentError if a tensor from outside that a function writes to is passed as well."""
-    roots = {id(root_of(argument)) for argument in arguments}
-    if any(id(root_of(target)) in roots for target in targets):
+    if any(root_of(argument) is root_of(target) for argument in arguments):
         raise ArgumentError(
             "the function writes to a tensor from outside that shares elements with an argument",
             hint="Pass a copy: x.astype(x.dtype, copy=True)",

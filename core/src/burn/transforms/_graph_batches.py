@@ -121,7 +121,7 @@ def _running(graph: GraphIr) -> _Function:
     draw: Any = (0, 0)
     if graph.draw is not None:  # scalars stand for the numbers
         draw = graph.draw.seed, graph.draw.offset
-    return lambda table, operands: Execution(graph, table, specializes=False).run(operands, draw)
+    return lambda table, operands: Execution(graph, table).run(operands, draw)
 
 
 def _batched(

@@ -296,7 +296,7 @@ class _Joint:
             draw: Any = (0, 0)
             if graph.draw is not None:  # scalars stand for the numbers
                 draw = graph.draw.seed, graph.draw.offset
-            outputs = Execution(graph, table, specializes=False).run(
+            outputs = Execution(graph, table).run(
                 [leaves.get(index, item) for index, item in enumerate(given)],
                 draw,
             )

@@ -18,7 +18,6 @@ from burn.functions.common import DeviceLike, dispatch
 from burn.functions.views import is_view, rebind, root_of, write
 from burn.generator import reserve
 from burn.ir import Execution, GraphIr, OperationIr, TensorIr
-from burn.ops.quiet import is_busy
 from burn.quant_scheme import QDType
 from burn.transforms._arguments import is_tensor
 from burn.transforms._calling import (
@@ -186,7 +185,7 @@ class Program(GraphIr):
             layered = [x.tensor_type.device for x in tensors]
         where = functools.reduce(common_device, layered, where)
         execution, types = self._on(where, is_layered=is_layered)
-        outputs = self._run(execution, inputs, where, is_layered=is_layered)
+        outputs = self._run(execution, inputs, where)
         made = [
             dispatch.wrap(primitive, tensor_type)
             for primitive, tensor_type in zip(
@@ -258,14 +257,12 @@ class Program(GraphIr):
             )
         return found.hardware
 
-    def _on(
-        self, device: Device, *, is_layered: bool, specializes: bool = True
-    ) -> tuple[Execution, list[TensorType]]:
+    def _on(self, device: Device, *, is_layered: bool) -> tuple[Execution, list[TensorType]]:
         """The graph on the op table of a device, and the types of its outputs there.
 
         Where no layer tracks or batches an input, the ops of the hardware give the same.
         """
-        key = device.ops, is_layered, specializes
+        key = device.ops, is_layered
         found = self._prepared.get(key)
         if found is None:
             self._check_dtypes(device)
@@ -287,7 +284,7 @@ class Program(GraphIr):
                 self._prepared.clear()
             table = device.ops if is_layered else device.hardware.ops
             try:
-                execution = Execution(self, table, specializes=specializes)
+                execution = Execution(self, table)
             except Exception as error:  # noqa: BLE001 — of whatever library is underneath
                 fail(device, error, "a constant of a program")
             self._prepared[key] = found = execution, types
@@ -308,9 +305,7 @@ class Program(GraphIr):
                 error.operation = "a constant of a program" if maker is None else maker.describe()
                 raise
 
-    def _run(
-        self, execution: Execution, inputs: Sequence[Any], device: Device, *, is_layered: bool
-    ) -> Sequence[Any]:
+    def _run(self, execution: Execution, inputs: Sequence[Any], device: Device) -> Sequence[Any]:
         draw = (0, 0)
         if self.draw is not None:
             if any(transform.kind == VMAP for transform in transforms()):
@@ -324,14 +319,6 @@ class Program(GraphIr):
             return execution.run(inputs, draw)
         except Exception as error:  # noqa: BLE001 — of whatever library is underneath
             failure = error
-        backend = device.hardware.backend
-        if is_busy(failure) or backend.because_of_settings(failure):
-            execution, _ = self._on(device, is_layered=is_layered, specializes=False)
-            try:
-                with backend.quiet():
-                    return execution.run(inputs, draw)
-            except Exception as error:  # noqa: BLE001 — of whatever library is underneath
-                failure = error
         return fail(device, failure, execution.describe(failure))
 
     def _without_leaves(self, made: list[Tensor], leaves: Sequence[Any]) -> list[Tensor]:

@@ -11,6 +11,7 @@ from burn.plugin_api import AttentionAttributes, attention_shapes, check_broadca
 from burn_torch.base import TorchOps
 from burn_torch.dtypes import Tensor
 from burn_torch.precision import on_host_in_float32
+from burn_torch.settings import in_any_order
 
 _attention = torch._C._nn.scaled_dot_product_attention
 
@@ -72,6 +73,7 @@ class AttentionOps(TorchOps):
         return result.reshape(shape.output)
 
     @on_host_in_float32
+    @in_any_order
     def attention_grad(
         self,
         query: Tensor,

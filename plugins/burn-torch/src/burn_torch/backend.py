@@ -40,7 +40,7 @@ from burn_torch.random import RandomOps
 from burn_torch.recurrent import RecurrentOps
 from burn_torch.reduction import ReductionOps
 from burn_torch.resampling import ResamplingOps
-from burn_torch.settings import Precision, any_order
+from burn_torch.settings import Precision
 from burn_torch.signal import SignalOps
 from burn_torch.softmax import SoftmaxOps
 from burn_torch.unsigned import EMULATED, emulated
@@ -174,14 +174,6 @@ class TorchBackend(
             library: Any = getattr(torch, ops.torch_device.type)
             library.synchronize(*[] if ops.torch_device.type == "mps" else [ops.torch_device])
             ops.index_checks.raise_errors()
-
-    def quiet(self) -> contextlib.AbstractContextManager[Any]:
-        """Torch never warns of float results; it may refuse kernels that are not deterministic."""
-        return any_order()
-
-    def because_of_settings(self, error: Exception) -> bool:
-        """That torch refuses kernels that are not deterministic, or warns of them."""
-        return "use_deterministic_algorithms" in str(error) or super().because_of_settings(error)
 
     # Core calls the members below on the object that the plugin loads, for any device.
 

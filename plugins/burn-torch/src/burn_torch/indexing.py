@@ -17,6 +17,7 @@ from burn_torch.base import TorchOps
 from burn_torch.dtypes import HALF_FLOATS, SIGNED_OF_UNSIGNED, TORCH_DTYPES, Tensor
 from burn_torch.index_checks import as_int64, checked
 from burn_torch.precision import in_float32
+from burn_torch.settings import in_any_order
 
 _embedding_backward: Final = torch.ops.aten.embedding_dense_backward.default
 _REDUCTIONS: Final = {"multiply": "prod", "min": "amin", "max": "amax"}
@@ -30,6 +31,7 @@ class IndexingOps(TorchOps):
         check_gather_operands(x, indices, axis)
         return self.indexed(lambda indices: torch.gather(x, axis, indices), indices, x.shape[axis])
 
+    @in_any_order
     def scatter_add(self, x: Tensor, indices: Tensor, value: Tensor, *, axis: int) -> Tensor:
         """`torch.scatter_add`; on accelerators in a fixed order."""
         check_gather_operands(x, indices, axis, value)
@@ -60,6 +62,7 @@ class IndexingOps(TorchOps):
             lambda indices: torch.index_select(x, axis, indices), indices, x.shape[axis]
         )
 
+    @in_any_order
     def select_add(self, x: Tensor, indices: Tensor, value: Tensor, *, axis: int) -> Tensor:
         """`torch.index_add`; on accelerators in a fixed order."""
         _check_vector(x, indices, axis)
@@ -91,6 +94,7 @@ class IndexingOps(TorchOps):
         )
 
     @in_float32
+    @in_any_order
     def embedding_grad(self, g: Tensor, indices: Tensor, *, count: int) -> Tensor:
         """Torch's backward kernel, which passes over an index out of range."""
         if count < 0 or g.shape[:-1] != indices.shape:
@@ -118,6 +122,7 @@ class IndexingOps(TorchOps):
         return chosen.squeeze(axis).neg_()
 
     @in_float32
+    @in_any_order
     def cross_entropy_grad(
         self, logits: Tensor, targets: Tensor, g: Tensor, *, axis: int
     ) -> Tensor:
@@ -134,6 +139,7 @@ class IndexingOps(TorchOps):
             least=0,
         )
 
+    @in_any_order
     def scatter(
         self, x: Tensor, indices: Tensor, value: Tensor, *, axis: int, update: str
     ) -> Tensor:

@@ -26,6 +26,7 @@ from burn.plugin_api import (
 from burn_torch.base import TorchOps
 from burn_torch.dtypes import TORCH_DTYPES, Tensor
 from burn_torch.precision import has_finite_sum, in_float32
+from burn_torch.settings import in_any_order
 
 _aten: Final = torch.ops.aten
 _MAX: Final = {2: torch._C._nn.max_pool2d_with_indices, 3: torch._C._nn.max_pool3d_with_indices}
@@ -78,6 +79,7 @@ class PoolingOps(TorchOps):
         return output.reshape(call.pooled), indices.reshape(call.pooled)
 
     @in_float32
+    @in_any_order
     def max_pool_grad(self, g: Tensor, indices: Tensor, *, input_size: Sizes) -> Tensor:
         """Adds the gradients at the indices."""
         shape = check_pool_indices(tuple(g.shape), tuple(indices.shape), input_size)
@@ -110,6 +112,7 @@ class PoolingOps(TorchOps):
         return output.reshape(pooled_shape(tuple(x.shape), plan))
 
     @in_float32
+    @in_any_order
     def avg_pool_grad(
         self,
         g: Tensor,
@@ -154,6 +157,7 @@ class PoolingOps(TorchOps):
         return output.reshape(*lead, *output_size)
 
     @in_float32
+    @in_any_order
     def adaptive_avg_pool_grad(self, g: Tensor, *, input_size: Sizes) -> Tensor:
         """Torch's backward kernel."""
         shape = unpooled_shape(tuple(g.shape), input_size)

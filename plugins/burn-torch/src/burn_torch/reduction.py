@@ -12,6 +12,7 @@ from burn.plugin_api import DType
 from burn_torch.base import TorchOps
 from burn_torch.dtypes import HALF_FLOATS, SIGNED_OF_UNSIGNED, TORCH_DTYPES, Tensor
 from burn_torch.precision import in_float32
+from burn_torch.settings import in_any_order
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,11 +140,13 @@ class ReductionOps(TorchOps):
         return torch.logsumexp(x, axis, keepdims) if axis else x
 
     @in_float32
+    @in_any_order
     def logcumsumexp(self, x: Tensor, *, axis: int) -> Tensor:
         """`torch.logcumsumexp`."""
         _check_axes((axis,), x)
         return torch.logcumsumexp(x, axis)
 
+    @in_any_order
     def cumsum(self, x: Tensor, *, axis: int) -> Tensor:
         """`torch.cumsum`; 16-bit floats in float32."""
         return _scan(torch.cumsum, x, axis)

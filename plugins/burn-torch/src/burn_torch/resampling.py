@@ -15,6 +15,7 @@ from burn.plugin_api import REGISTRY, InterpolateAttributes, Meta, float32
 from burn_torch.base import TorchOps
 from burn_torch.dtypes import Tensor
 from burn_torch.precision import in_float32
+from burn_torch.settings import in_any_order
 
 _aten: Final = torch.ops.aten
 _Kernels = dict[tuple[str, int], Any]
@@ -65,6 +66,7 @@ class ResamplingOps(TorchOps):
         return output.reshape(*lead, *output_size)
 
     @in_float32
+    @in_any_order
     def interpolate_grad(
         self,
         g: Tensor,

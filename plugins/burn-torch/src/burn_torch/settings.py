@@ -9,14 +9,17 @@ is set to.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import torch
 
 from burn.plugin_api import new_rlock
 
-__all__ = ["Precision", "any_order", "without_autocast"]
+__all__ = ["Precision", "in_any_order", "without_autocast"]
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _EXACT_SETTINGS: Final = ("ieee", "none")
 _lock: Final = new_rlock()
@@ -104,16 +107,23 @@ def without_autocast(device: torch.device) -> contextlib.AbstractContextManager[
     return torch.autocast(device.type, enabled=False)
 
 
-@contextlib.contextmanager
-def any_order() -> Iterator[None]:
-    """Context in which torch may use kernels whose order of summation varies, its default."""
-    if not torch.are_deterministic_algorithms_enabled():
-        yield
-        return
-    with _lock:
-        warns = torch.is_deterministic_algorithms_warn_only_enabled()
-        torch.use_deterministic_algorithms(mode=False)
-        try:
-            yield
-        finally:
-            torch.use_deterministic_algorithms(mode=True, warn_only=warns)
+def in_any_order(method: _Method) -> _Method:
+    """A method whose kernels add in an order that varies on some devices, torch's default.
+
+    Torch refuses such kernels, or warns of them, where a user's program is set to deterministic
+    algorithms; that is the setting of the program's own calls of torch.
+    """
+
+    @functools.wraps(method)
+    def call(self: Any, *operands: Any, **attributes: Any) -> Any:
+        if not torch.are_deterministic_algorithms_enabled():
+            return method(self, *operands, **attributes)
+        with _lock:
+            warns = torch.is_deterministic_algorithms_warn_only_enabled()
+            torch.use_deterministic_algorithms(mode=False)
+            try:
+                return method(self, *operands, **attributes)
+            finally:
+                torch.use_deterministic_algorithms(mode=True, warn_only=warns)
+
+    return call  # type: ignore[return-value]  # of the signature of the method
