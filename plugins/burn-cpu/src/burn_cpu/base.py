@@ -14,7 +14,7 @@ __all__ = ["LARGE", "Array", "CpuOps"]
 Array = Any
 """An array, or a NumPy scalar: what NumPy returns where the result has no axes."""
 
-LARGE: Final = 1 << 14
+LARGE: Final = 1 << 13
 """Elements from which kernels replace functions of NumPy's. For fewer they gain microseconds, and
 the first one of a process takes a tenth of a second to import llvmlite."""
 
