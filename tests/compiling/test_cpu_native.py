@@ -86,9 +86,9 @@ def values(dtype, count, generator):
 
 
 def calls():
-    for name, (_, kinds, _) in FUNCTIONS.items():
+    for name, function in FUNCTIONS.items():
         for dtype in REAL:
-            if dtype.kind in kinds:
+            if dtype.kind in function.kinds:
                 yield name, dtype
 
 
@@ -150,6 +150,28 @@ def test_reductions_of_rows_and_of_columns(kind, shape, axis, dtype):
     kernel = Kernel(space, 1, (dtype,), (), ((dtype, shape[kept]),), body, (store,))
     check(kernel, [x.ravel()])
     check(kernel, [x.ravel()], parts=2)
+
+
+@pytest.mark.parametrize(
+    "dtype", [float32, float64, float16, int64, bool_, DType.of("int8")], ids=str
+)
+@pytest.mark.together("columns", [1, 2, 3, 7, 16, 33, 100])
+def test_elements_at_every_other_index_and_in_reverse_order(dtype, columns):
+    rows, wide = 4, 2 * columns - 1
+    x = values(dtype, max(rows * wide, 11), np.random.default_rng(7))[: rows * wide]
+    y = values(dtype, max(rows * columns, 11), np.random.default_rng(8))[: rows * columns]
+    body = (
+        Load(0, 0, (wide, 2), dtype),
+        Load(1, columns - 1, (columns, -1), dtype),
+        Index(1, int64),
+        Literal(columns // 2, int64),
+        Apply("less", (2, 3), bool_),
+        Load(0, 1, (wide, 2), dtype, guard=4),
+        Load(1, columns - 1, (columns, -1), dtype, guard=4),
+    )
+    stores = tuple(Store(n, node, 0, (columns, 1)) for n, node in enumerate((0, 1, 5, 6)))
+    outputs = ((dtype, rows * columns),) * 4
+    check(Kernel((rows, columns), 2, (dtype, dtype), (), outputs, body, stores), [x, y])
 
 
 def sums_and_largest(rows, columns, dtype, axis):

@@ -20,6 +20,9 @@ _COLUMN_CLASSES: Final = (16, 64, 256, 1024, 8192)
 _ROW_CLASSES: Final = (16,)
 """The same for the last axis of the rows, along which vectors may be."""
 
+_NEIGHBOURS: Final = frozenset([2, -1])
+"""Strides of the last axis that stay constants: vectors of neighbours are read for them."""
+
 _VECTOR: Final = 8
 """Elements of the longest vector of a GPU."""
 
@@ -115,9 +118,9 @@ def generalized(kernel: Kernel) -> tuple[Kernel, tuple[int, ...]]:
     Returns
     -------
     kernel : Kernel
-        The same computation with as few axes as `collapsed` leaves; each length, each stride but 0
-        and 1, and each offset but 0 is a `Length`. Kernels of equal structure and of lengths of the
-        same classes give equal ones.
+        The same computation with as few axes as `collapsed` leaves; each length, each offset but 0,
+        and each stride but 0 and 1, and 2 and -1 along the last axis, is a `Length`. Kernels of
+        equal structure and of lengths of the same classes give equal ones.
     lengths : tuple of int
         The numbers that a launch is given after those that it is given for the other kernel.
 
@@ -199,9 +202,10 @@ class _Lengths:
 
     def of_access(self, access: Load | Store) -> Any:
         """A load or store."""
+        last = len(access.strides) - 1
         strides = [
             stride
-            if stride in {0, 1}
+            if stride in {0, 1} or (axis == last and stride in _NEIGHBOURS)
             else self.length(("stride", axis), stride, multiple=self._multiple)
             for axis, stride in enumerate(access.strides)
         ]

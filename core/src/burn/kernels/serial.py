@@ -16,7 +16,7 @@ from burn.dtype import DType
 from burn.kernels._serial_nodes import NO_AXIS, UNROLLED, cost_of, dependencies, phases_of
 from burn.kernels._serial_statements import Statements
 from burn.kernels.indices import Arithmetic, Formula, quotient_up
-from burn.kernels.kernel import Kernel, Length, Load, Reduce, Store, bounds
+from burn.kernels.kernel import Extent, Kernel, Length, Load, Reduce, Store, bounds
 from burn.kernels.layout import collapsed
 from burn.kernels.schedule import product
 from burn.kernels.writer import Value, Writer
@@ -25,6 +25,9 @@ __all__ = ["Serial", "VectorWriter", "strided_copy"]
 
 _TILE: Final = 4
 """Rows that share what they load for a product."""
+
+_FAR: Final[dict[Extent, float]] = {0: 0.0, 1: 0.0, 2: 0.3, -1: 0.2}
+"""What a load costs by the stride along the axis of the vectors, of one of elements anywhere."""
 
 _MIN_OUTER: Final = 8
 """Rows from which they are divided among threads, and not the axis of the vectors."""
@@ -180,7 +183,7 @@ class Serial:
 
         def cost(axis: int) -> float:
             stores = [s for s in kernel.stores if axis < kernel.rows or not kernel.is_of_rows(s)]
-            bad = sum(load.strides[axis] not in {0, 1} for load in loads)
+            bad = sum([_FAR.get(load.strides[axis], 1.0) for load in loads])
             bad += sum(store.strides[axis] != 1 for store in stores)
             return (1 + 3 * bad) / self._filled(axis)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from burn.plugin_api import DType, bfloat16, bool_, float16, float32, float64
@@ -42,6 +42,10 @@ _INTRINSICS: Final = {
     "sqrt": "sqrt",
     "copysign": "copysign",
 }
+
+
+_SHUFFLES: Final = frozenset([1, 2, -1])
+"""Elements from one lane to the next for which vectors of neighbours are loaded."""
 
 
 class LlvmWriter(Indices):
@@ -161,30 +165,61 @@ class LlvmWriter(Indices):
         memory, size = MEMORY_TYPES[dtype.name], dtype.itemsize
         lanes = max(index.lanes, guard.lanes if guard is not None else 1)
         linear = isinstance(index, Linear)
-        if guard is None:
-            if lanes == 1 or (linear and index.step == 0):
-                address = self._address(pointer, memory, index.base if linear else index.text)
-                found = self.emit(f"load {memory}, ptr {address}, align {size}", memory)
-                return self.to_register(found, dtype)
-            if linear and index.step == 1 and self._active is None:
-                address = self._address(pointer, memory, index.base)
-                text = f"load {full_type(memory, lanes)}, ptr {address}, align {size}"
-                return self.to_register(self.emit(text, memory, lanes), dtype)
+        if guard is None and (lanes == 1 or (linear and index.step == 0)):
+            address = self._address(pointer, memory, index.base if linear else index.text)
+            found = self.emit(f"load {memory}, ptr {address}, align {size}", memory)
+            return self.to_register(found, dtype)
         if lanes == 1 and guard is not None:
             return self._guarded_load(pointer, index, dtype, guard)
-        mask = self._mask(lanes, guard)
-        full = full_type(memory, lanes)
-        suffix = suffix_of(memory, lanes)
-        if linear and index.step == 1:
-            address = self._address(pointer, memory, index.base)
-            arguments = f"ptr {address}, i32 {size}, {mask.typed}, {full} zeroinitializer"
-            found = self.call(f"llvm.masked.load.{suffix}.p0", arguments, memory, lanes)
-        else:
-            addresses = self._addresses(pointer, memory, index, lanes)
-            arguments = f"{addresses}, i32 {size}, {mask.typed}, {full} zeroinitializer"
-            name = f"llvm.masked.gather.{suffix}.v{lanes}p0"
-            found = self.call(name, arguments, memory, lanes)
-        return self.to_register(found, dtype)
+        mask = None if guard is None and self._active is None else self._mask(lanes, guard)
+        if linear and index.step in _SHUFFLES:
+            return self.to_register(self._neighbours(pointer, dtype, index, mask), dtype)
+        full, mask = full_type(memory, lanes), mask or self._mask(lanes, None)
+        addresses = self._addresses(pointer, memory, index, lanes)
+        arguments = f"{addresses}, i32 {size}, {mask.typed}, {full} zeroinitializer"
+        name = f"llvm.masked.gather.{suffix_of(memory, lanes)}.v{lanes}p0"
+        return self.to_register(self.call(name, arguments, memory, lanes), dtype)
+
+    def _neighbours(self, pointer: str, dtype: DType, index: Linear, mask: Value | None) -> Value:
+        """Elements that are few steps from each other: vectors of neighbours, and a shuffle.
+
+        Of memory behind the last element, or before the first one, nothing is read.
+        """
+        base, step, lanes = index
+        if step < 0:
+            base = self._arithmetic("add nsw", base, (lanes - 1) * step)
+        # In which lane each element is wanted, by its distance from the first in memory.
+        wanted = {abs(step) * n: n if step > 0 else lanes - 1 - n for n in range(lanes)}
+        starts, vectors = [0, lanes - 1][: abs(step)], []
+        for start in starts:
+            own = mask
+            if mask is not None and step != 1:
+                order = [wanted.get(start + lane, lanes) for lane in range(lanes)]
+                own = self._shuffled(mask, Value("zeroinitializer", "i1", lanes), order)
+            address = self._arithmetic("add nsw", base, start)
+            vectors.append(self._vector(pointer, dtype, address, lanes, own))
+        if step == 1:
+            return vectors[0]
+        by_lane = sorted(wanted, key=wanted.__getitem__)
+        return self._shuffled(vectors[0], vectors[-1], [n if n < lanes else n + 1 for n in by_lane])
+
+    def _vector(
+        self, pointer: str, dtype: DType, base: int | str, lanes: int, mask: Value | None
+    ) -> Value:
+        """Neighbours in memory."""
+        memory, size = MEMORY_TYPES[dtype.name], dtype.itemsize
+        full, address = full_type(memory, lanes), self._address(pointer, memory, base)
+        if mask is None:
+            return self.emit(f"load {full}, ptr {address}, align {size}", memory, lanes)
+        arguments = f"ptr {address}, i32 {size}, {mask.typed}, {full} zeroinitializer"
+        name = f"llvm.masked.load.{suffix_of(memory, lanes)}.p0"
+        return self.call(name, arguments, memory, lanes)
+
+    def _shuffled(self, a: Value, b: Value, lanes: Sequence[int]) -> Value:
+        """Lanes of two vectors."""
+        order = ", ".join([f"i32 {lane}" for lane in lanes])
+        text = f"shufflevector {a.typed}, {b.typed}, <{len(lanes)} x i32> <{order}>"
+        return self.emit(text, a.type, len(lanes))
 
     def _guarded_load(self, pointer: str, index: Any, dtype: DType, guard: Value) -> Value:
         """An element, or 0."""
