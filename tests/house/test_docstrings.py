@@ -193,8 +193,16 @@ def test_a_docstring_that_leaves_out_a_keyword_names_a_function_that_describes_i
     assert source.keywords <= described(source)
 
 
+def test_functions_and_classes_of_modules_alone_are_completed():
+    texts = [path.read_text(encoding="utf-8") for path in Path(burn.__file__).parent.rglob("*.py")]
+    decorators = re.findall(r"^ *@documented_as\(", "\n".join(texts), re.MULTILINE)
+    assert len(decorators) == len(COMPLETED) > 200
+    assert {*decorators} == {"@documented_as("}, (
+        "sections are looked for at the indentation of these"
+    )
+
+
 def test_editors_and_help_show_what_a_docstring_has_and_what_it_takes_over():
-    assert len(COMPLETED) > 200
     found = sections(burn.nn.functional.conv1d)
     assert documented(found["Parameters"])[:4] == ["x", "weight", "bias", "stride"]
     assert "x : Tensor, shape (N, C, L)" in found["Parameters"]
