@@ -1,6 +1,7 @@
 """Compiled functions that read and write what is around them: modules, views, donations."""
 
 import gc
+import sys
 import threading
 import weakref
 
@@ -909,6 +910,39 @@ def test_memory_that_nothing_else_refers_to_is_used_again():
         rest = rest * 0.5 + 1.0
         expected -= rest * 0.1
     np.testing.assert_allclose(weight.tolist(), [expected] * 1000, 1e-5)
+
+
+def test_an_input_that_something_refers_to_is_asked_about_alone():
+    pytest.importorskip("llvmlite")
+    first, second = burn.zeros(1000, device=CPU), leaf(*[0.0] * 1000)
+
+    @burn.compile
+    def step(x):
+        first.assign(first * 0.5 + x)
+        second.assign(second.detach() * 0.5 + x)
+
+    x = burn.ones(1000, device=CPU)
+
+    def questions():
+        asked = []
+
+        def note(frame, event, _):
+            if event == "call" and frame.f_code.co_name == "can_write":
+                asked.append(frame.f_lineno)
+
+        sys.setprofile(note)
+        try:
+            step(x)
+        finally:
+            sys.setprofile(None)
+        return len(asked)
+
+    assert [questions() for _ in range(4)][1:] == [0] * 3
+    kept = first.detach()
+    values = kept.tolist()
+    assert [questions() for _ in range(3)] == [1, 1, 0]  # of what is held, and of its copy
+    assert kept.tolist() == values != first.tolist()
+    assert first.tolist() == second.tolist()
 
 
 def test_a_donated_argument_gives_its_memory_to_a_result():

@@ -30,8 +30,8 @@ __all__ = [
     "common_dtype",
     "device_of_operands",
     "dtype_with_number",
+    "join_operands",
     "join_trace",
-    "joins_trace",
     "meta_of",
     "mixes_strategies",
     "prevailing_strategy",
@@ -77,8 +77,8 @@ def join_trace(x: Any) -> None:
         trace.join(x)
 
 
-def joins_trace(operands: Sequence[Any]) -> bool:
-    """Whether some operands were from outside of the running trace, which they have now joined."""
+def join_operands(operands: Sequence[Any]) -> bool:
+    """Make the tensors among operands inputs of the running trace; whether one was none before."""
     trace = running_trace()
     return trace is not None and any([trace.join(tensor) for tensor in tensors_among(operands)])  # noqa: C419 — all of them join
 

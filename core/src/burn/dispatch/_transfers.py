@@ -11,7 +11,13 @@ from burn.autodiff import Route, value_of
 from burn.device_id import DeviceId
 from burn.devices import Device, TensorType, under_running
 from burn.devices.transfer import fail, transfer
-from burn.dispatch._operands import DispatchTensor, common_device, join_trace, joins_trace, meta_of
+from burn.dispatch._operands import (
+    DispatchTensor,
+    common_device,
+    join_operands,
+    join_trace,
+    meta_of,
+)
 from burn.dtype import DType
 from burn.errors import AutodiffError, TraceError
 from burn.ops import OpTable
@@ -67,7 +73,7 @@ class Transfers(Generic[_Tensor]):
 
     def read_all(self, tensors: Sequence[_Tensor]) -> list[TensorData]:
         """Read several tensors, those of one device together."""
-        joins_trace(tensors)
+        join_operands(tensors)
         results: dict[int, TensorData] = {}
         by_device: dict[Device, list[int]] = {}
         for index, x in enumerate(tensors):

@@ -19,8 +19,8 @@ from burn.dispatch._differentiation import Differentiation
 from burn.dispatch._operands import (
     DispatchTensor,
     as_python,
+    join_operands,
     join_trace,
-    joins_trace,
     meta_of,
     mixes_strategies,
     tensors_among,
@@ -270,7 +270,7 @@ class Dispatch(
         key: tuple[Any, ...],
     ) -> Plan:
         """The plan of a call whose types of operands are new; it is kept under the key."""
-        if joins_trace(operands):
+        if join_operands(operands):
             return self._plan(
                 name, operands, attrs, _first_type(operands), plan_key(name, operands)
             )
@@ -312,7 +312,7 @@ class Dispatch(
         outputs. That of a call which fails raises the error.
         """
         try:
-            if not joins_trace(operands):
+            if not join_operands(operands):
                 return resolve_uniform(name, operands, tensor_type, key)
             made = self.execute(name, *operands, **attrs)
         except Exception as error:  # noqa: BLE001 — `explain` says what is wrong

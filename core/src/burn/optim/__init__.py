@@ -59,7 +59,7 @@ __all__ = [*_SUBMODULES, *_STEPS, *_MODULE_OF]  # noqa: PLE0604 — names from t
 
 
 if not TYPE_CHECKING:  # a type checker knows the names above, and is to report all others
-    __getattr__ = resolver("burn.optim", _MODULE_OF, _SUBMODULES, hints="_habits")
+    __getattr__ = resolver("burn.optim", _MODULE_OF, _SUBMODULES, hints="_hints")
 
 
 def __dir__() -> list[str]:

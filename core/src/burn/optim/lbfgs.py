@@ -20,7 +20,7 @@ from burn.functions.manipulation import concat, reshape
 from burn.functions.normalize import check_choice
 from burn.nn.module import Module
 from burn.ops.arguments import as_integer, real_number
-from burn.optim._habits import Hinted, Unknown, refuse_keywords
+from burn.optim._hints import Hinted, Unknown, refuse_keywords
 from burn.optim._line_search import Point, strong_wolfe
 from burn.optim._paths import check_none_is_new, named_parameters, some
 from burn.optim._saved import as_value, check_mapping

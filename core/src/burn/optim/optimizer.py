@@ -17,7 +17,7 @@ from burn.nn.module import Module
 from burn.ops.arguments import real_number
 from burn.ops.optimizers.optimizer import check_numbers
 from burn.optim._gradients import with_gradients
-from burn.optim._habits import Hinted, Unknown, refuse_keywords
+from burn.optim._hints import Hinted, Unknown, refuse_keywords
 from burn.optim._options import Columns, Mask, Rate, Values, check_groups, overrides_of
 from burn.optim._paths import named_parameters, paths_of
 from burn.optim._saved import load_states, saved_states

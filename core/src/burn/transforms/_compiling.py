@@ -26,10 +26,10 @@ from burn.transforms._checks import Check
 from burn.transforms._code import Code, Given
 from burn.transforms._history import History
 from burn.transforms._parts import ir_of
+from burn.transforms._program_vjp import Backward, program_vjp
 from burn.transforms._reads import Reads, reads_of
 from burn.transforms._results import Output, Results, View, rebound_of
 from burn.transforms._signature import Signature, state_of
-from burn.transforms._way_back import Backward, way_back
 from burn.transforms.tracing import Tracing
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Recorded:
     device : Device or None
         Where the program runs.
     backward : Backward or None
-        The way back from results that are tracked.
+        The gradient of results that are tracked.
     effects, watched : list
         See `Tracing`.
     """
@@ -312,7 +312,7 @@ def _recorded(
     saved: list[TensorIr] = []
     tracked = [index for index, output in enumerate(results.outputs) if output.is_tracked]
     if tracked:
-        backward, saved = way_back(
+        backward, saved = program_vjp(
             trace, list(trace.sources.values()), given, results.primitives, tracked, scalars
         )
     graph = with_last_uses(

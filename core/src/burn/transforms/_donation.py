@@ -31,7 +31,7 @@ def with_donations(recorded: Recorded, given_up: Collection[Given]) -> GraphIr:
     """The program with all that a run may overwrite.
 
     That is each input which is rebound, by its new value, and what the caller gives up, by a result
-    of its shape and dtype. What the way back needs is not overwritten, nor what is returned as it
+    of its shape and dtype. What the gradient needs is not overwritten, nor what is returned as it
     is. Nor is what is rebound before an operation that may raise an error of values: after such an
     error all is as before.
     """

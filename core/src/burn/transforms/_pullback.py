@@ -1,4 +1,4 @@
-"""A recorded call of a function, and the way back from its results to its arguments."""
+"""A recorded call of a function, and the pullback from its results to its arguments."""
 
 from __future__ import annotations
 

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from burn.ir.cost import GraphCost
     from burn.transforms._code import Given
     from burn.transforms._compiling import Recorded
-    from burn.transforms._entry import Entry
     from burn.transforms._history import History
+    from burn.transforms._specialization import Specialization
 
 __all__ = ["Compiled", "Miss", "compile"]
 
-_MAX_ENTRIES: Final = 64
+_MAX_SPECIALIZATIONS: Final = 64
 """Number of signatures for which a function is kept compiled."""
 
 _MANY: Final = 8
@@ -183,7 +183,7 @@ class Compiled:
         self._donate = _donated(donate)
         self._relaxed = relaxed
         self._lock = threading.RLock()
-        self._entries: list[Entry] = []
+        self._specializations: list[Specialization] = []
         self._last: Callable[[Any, Any], Any] = _nothing
         self._count = 0
         self._has_warned = False
@@ -225,7 +225,7 @@ class Compiled:
             result = self._found(args, keywords)  # another thread may have compiled it meanwhile
             if result.__class__ is not Miss:
                 return result
-            before = self._entries[0] if self._entries else None
+            before = self._specializations[0] if self._specializations else None
             compiled = self._compiled(args, keywords)
             if compiled is None:
                 return self._function(*args, **keywords)
@@ -239,30 +239,33 @@ class Compiled:
     def _found(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         """The result of the program for a call; a Miss if there is none."""
         result: Any = _NOT_COMPILED
-        for entry in list(self._entries):
-            result = entry.call(args, keywords)
+        for specialization in list(self._specializations):
+            result = specialization.call(args, keywords)
             if result.__class__ is not Miss:
-                self._use(entry)
+                self._use(specialization)
                 break
         return result
 
-    def _use(self, entry: Entry) -> None:
-        """Make an entry the first that is tried, unless another thread makes one now."""
+    def _use(self, specialization: Specialization) -> None:
+        """Make a specialization the first that is tried, unless another thread makes one now."""
         if not _tracing.acquire(blocking=False):
             return  # the order is a matter of time alone
         try:
-            self._entries = [entry, *[item for item in self._entries if item is not entry]]
-            self._last = entry.call
+            self._specializations = [
+                specialization,
+                *[item for item in self._specializations if item is not specialization],
+            ]
+            self._last = specialization.call
         finally:
             _tracing.release()
 
-    def _compiled(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Entry | None:
-        """The entry of a call; None where compilation is switched off for the device."""
+    def _compiled(self, args: tuple[Any, ...], keywords: dict[str, Any]) -> Specialization | None:
+        """The specialization of a call; None where compilation is switched off for the device."""
         # These take long to import, and few programs need them.
         from burn.transforms._compiling import Aliased, record
-        from burn.transforms._entry import Entry
         from burn.transforms._escapes import check_escapes
         from burn.transforms._history import History
+        from burn.transforms._specialization import Specialization
 
         if self._history is None:
             self._history = History(getattr(self, "__qualname__", repr(self._function)))
@@ -291,13 +294,15 @@ class Compiled:
         self._modules |= recorded.signature.modules
         if self._relaxed:
             recorded.relax()
-        entry = Entry(recorded, self._given_up(recorded, names, keywords), self._lock)
+        specialization = Specialization(
+            recorded, self._given_up(recorded, names, keywords), self._lock
+        )
         self._count += 1
         if recorded.is_for_one_call:
-            return entry
-        self._entries = [entry, *self._entries[: _MAX_ENTRIES - 1]]
-        self._last = entry.call
-        return entry
+            return specialization
+        self._specializations = [specialization, *self._specializations[: _MAX_SPECIALIZATIONS - 1]]
+        self._last = specialization.call
+        return specialization
 
     def _takes_apart(self, name: str, module: Any) -> bool:
         """Whether a module is an input by its parameters: another one was there before."""
@@ -363,7 +368,11 @@ class Compiled:
         ]
 
     def _warn(
-        self, before: Entry, entry: Entry, args: tuple[Any, ...], keywords: dict[str, Any]
+        self,
+        before: Specialization,
+        specialization: Specialization,
+        args: tuple[Any, ...],
+        keywords: dict[str, Any],
     ) -> None:
         """Say what changes, where a function is compiled again and again."""
         if self._count <= _MANY or self._has_warned:
@@ -371,9 +380,9 @@ class Compiled:
         self._has_warned = True
         changes = [
             f"{name} was {before.described.get(name, 'missing')} and is "
-            f"{entry.described.get(name, 'missing')}"
-            for name in {**before.described, **entry.described}
-            if before.described.get(name) != entry.described.get(name)
+            f"{specialization.described.get(name, 'missing')}"
+            for name in {**before.described, **specialization.described}
+            if before.described.get(name) != specialization.described.get(name)
         ]
         if not changes:
             missed = before.call(args, keywords)
@@ -389,18 +398,18 @@ class Compiled:
     def renew_lock(self) -> None:
         """Forget all programs, of which another thread of the parent process may hold the lock."""
         self._lock = threading.RLock()
-        self._entries, self._last = [], _nothing
+        self._specializations, self._last = [], _nothing
 
     # What was compiled.
 
     @property
     def programs(self) -> int:  # noqa: D102 — see the class
-        return len(self._entries)
+        return len(self._specializations)
 
     def clear(self) -> None:
         """Forget all programs, and the tensors that they hold."""
         with _tracing:
-            self._entries, self._last = [], _nothing
+            self._specializations, self._last = [], _nothing
             self._count, self._has_warned = 0, False
             self._by_identity, self._modules, self._history = frozenset(), {}, None
 
@@ -430,18 +439,18 @@ class Compiled:
         The numbers are those of `explain`. The pointer over a box or a line shows the line of the
         user's program, and the call.
         """
-        entry = self._latest("svg")
-        return entry.graph.svg() if entry.executable is None else entry.executable.svg()
+        latest = self._latest("svg")
+        return latest.graph.svg() if latest.executable is None else latest.executable.svg()
 
-    def _latest(self, name: str) -> Entry:
-        entries = self._entries
-        if not entries:
+    def _latest(self, name: str) -> Specialization:
+        specializations = self._specializations
+        if not specializations:
             raise ArgumentError(
                 "the function is not compiled yet",
                 hint="Call it first",
                 operation=f"Compiled.{name}",
             )
-        return entries[0]
+        return specializations[0]
 
 
 def _named(module: str | None, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""The gradient of a program that is compiled: what it saves, and the program of the way back."""
+"""The gradient of a program that is compiled: what it saves, and the program of its pullback."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from burn.transforms._compiling import Recorded
     from burn.transforms.tracing import Tracing
 
-__all__ = ["Backward", "Pull", "made_ready", "track", "way_back"]
+__all__ = ["Backward", "ProgramPullback", "made_ready", "program_vjp", "track"]
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Backward:
     numbers: list[int]
 
 
-def way_back(
+def program_vjp(
     trace: Tracing,
     nodes: Sequence[Node],
     given: Sequence[Given],
@@ -141,7 +141,7 @@ def made_ready(graph: GraphIr, device: Device) -> Any:
         return fail(device, error, "compile")
 
 
-class Pull:
+class ProgramPullback:
     """Gradients of the inputs of a program for gradients of its outputs."""
 
     def __init__(self, recorded: Recorded, backward: Backward, device: Device) -> None:
@@ -178,7 +178,7 @@ class Pull:
 
 
 def track(
-    pull: Pull,
+    pull: ProgramPullback,
     nodes: Sequence[Any],
     outputs: Sequence[Any],
     saved: Sequence[Any],

@@ -1,4 +1,4 @@
-"""Entry: a call that was compiled, as a function that recognizes such calls and runs them."""
+"""Specialization: a compiled call, as a function that recognizes such calls and runs them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from burn.quant_scheme import QuantScheme
 from burn.transforms._code import Code, Given
 from burn.transforms._donation import Donors, with_donations
 from burn.transforms._parts import scheme_of
-from burn.transforms._way_back import Pull, made_ready, track
+from burn.transforms._program_vjp import ProgramPullback, made_ready, track
 from burn.transforms.compilation import Miss
 
 if TYPE_CHECKING:
     from burn.devices import TensorType
     from burn.tensor.tensor import Tensor
     from burn.transforms._compiling import Recorded
+    from burn.transforms._program_vjp import Backward
     from burn.transforms._results import Output
-    from burn.transforms._way_back import Backward
 
-__all__ = ["Entry"]
+__all__ = ["Specialization"]
 
 _FILE: Final = "<burn.compile>"
 """File name of the generated functions."""
@@ -41,7 +41,7 @@ _FILE: Final = "<burn.compile>"
 _TRACED: Final = Miss("the trace around it")
 
 
-class Entry:
+class Specialization:
     """A call that was compiled.
 
     Parameters
@@ -287,7 +287,7 @@ class Entry:
         self, recorded: Recorded, backward: Backward, device: Device, draw: str, code: Code
     ) -> None:
         """The line that makes tracked outputs."""
-        code.names["track"] = functools.partial(track, Pull(recorded, backward, device))
+        code.names["track"] = functools.partial(track, ProgramPullback(recorded, backward, device))
         nodes = [f"{recorded.given[index].variable}.primitive.node" for index in backward.sources]
         saved = [f"p{index}" if kind == "input" else f"o{index}" for kind, index in backward.saved]
         tracked = ", ".join([f"o{index}" for index in backward.outputs])
