@@ -88,7 +88,7 @@ def exports(names: Mapping[str, Any]) -> None:
 
 
 def passes_on(function: _Function) -> _Function:
-    """Decorator: the function calls what its user names, which errors name in its place."""
+    """Decorator: the function calls what its user names, and errors name that."""
     _public_codes[function.__code__] = False
     return function
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias
 
 from burn.docstrings import documented_as
 from burn.errors import ArgumentError
-from burn.functions.nn.spatial_words import SIGNALS, VOLUMES
 from burn.functions.rearranging import pad
+from burn.functions.spatial_words import SIGNALS, VOLUMES
 from burn.nn import functional as F, init
 from burn.nn.module import Module
 from burn.ops.arguments import as_integer

@@ -205,8 +205,8 @@ def i0(x: Tensor, /) -> Tensor:
     Examples
     --------
     >>> import burn
-    >>> burn.i0(burn.asarray([0.0, 1.0], device="cpu"))
-    Tensor([1.      , 1.266066], device='cpu:0')
+    >>> burn.i0(burn.asarray([0.0, 1.0], dtype="float64", device="cpu"))
+    Tensor([1.        , 1.26606588], device='cpu:0', dtype=float64)
     """
 
 

@@ -12,10 +12,10 @@ from burn.functions import calls
 from burn.functions.creation import asarray
 from burn.functions.indexing import take
 from burn.functions.nn._spatial_arguments import OutputSize, adaptive_sizes
-from burn.functions.nn.spatial_words import SIGNALS, VOLUMES
 from burn.functions.normalize import check_tensor
 from burn.functions.quantization import numbers_of
 from burn.functions.searching import ValuesAndIndices
+from burn.functions.spatial_words import SIGNALS, VOLUMES
 from burn.ops.shapes import check_shape
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from burn.functions.nn._spatial_arguments import (
     adaptive_sizes,
 )
 from burn.functions.nn._window_means import window_means
-from burn.functions.nn.spatial_words import SIGNALS, VOLUMES
+from burn.functions.spatial_words import SIGNALS, VOLUMES
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor

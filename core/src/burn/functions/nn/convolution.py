@@ -15,8 +15,8 @@ from burn.functions.nn._spatial_arguments import (
     check_batch,
     per_axis,
 )
-from burn.functions.nn.spatial_words import SIGNALS, VOLUMES
 from burn.functions.normalize import rank_of
+from burn.functions.spatial_words import SIGNALS, VOLUMES
 from burn.ops.arguments import as_integer
 from burn.public_calls import shown_value
 

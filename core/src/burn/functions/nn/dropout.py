@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from burn.docstrings import documented_as
 from burn.errors import ShapeError
 from burn.functions.nn.rectifier import SELU_ALPHA, SELU_SCALE
-from burn.functions.nn.spatial_words import SIGNALS, VOLUMES
 from burn.functions.normalize import as_flag, as_float, number_dtype
 from burn.functions.random import bernoulli
 from burn.functions.searching import where
+from burn.functions.spatial_words import SIGNALS, VOLUMES
 from burn.ops.arguments import real_number
 
 if TYPE_CHECKING:

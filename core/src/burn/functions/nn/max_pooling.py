@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from burn.docstrings import documented_as
 from burn.functions import calls
 from burn.functions.nn._spatial_arguments import Padding, PerAxis, pooling_attributes
-from burn.functions.nn.spatial_words import SIGNALS, VOLUMES
 from burn.functions.normalize import check_tensor
 from burn.functions.searching import ValuesAndIndices
+from burn.functions.spatial_words import SIGNALS, VOLUMES
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor

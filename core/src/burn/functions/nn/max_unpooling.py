@@ -10,9 +10,9 @@ from burn.functions import calls
 from burn.functions.creation import zeros
 from burn.functions.manipulation import reshape
 from burn.functions.nn._spatial_arguments import Padding, PerAxis, as_padding, per_axis
-from burn.functions.nn.spatial_words import SIGNALS, VOLUMES
 from burn.functions.normalize import check_tensor, number_dtype, rank_of
 from burn.functions.quantization import numbers_of
+from burn.functions.spatial_words import SIGNALS, VOLUMES
 from burn.ops.shapes import size
 from burn.public_calls import shown_value
 

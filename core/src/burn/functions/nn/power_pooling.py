@@ -10,10 +10,10 @@ from burn.dtype import float32
 from burn.functions import calls
 from burn.functions.elementwise import abs, equal
 from burn.functions.nn._spatial_arguments import PerAxis, pooling_attributes
-from burn.functions.nn.spatial_words import SIGNALS, VOLUMES
 from burn.functions.normalize import as_float
 from burn.functions.quantization import numbers_of
 from burn.functions.searching import where
+from burn.functions.spatial_words import SIGNALS, VOLUMES
 from burn.ops.arguments import real_number
 
 if TYPE_CHECKING:

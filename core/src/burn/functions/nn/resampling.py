@@ -10,8 +10,8 @@ from burn.errors import ArgumentError, ShapeError
 from burn.functions import calls
 from burn.functions.nn._antialiasing import interpolate_smoothed
 from burn.functions.nn._spatial_arguments import PerAxis, per_axis
-from burn.functions.nn.spatial_words import VOLUMES
 from burn.functions.normalize import as_flag, check_tensor, rank_of
+from burn.functions.spatial_words import VOLUMES
 from burn.ops.arguments import real_number
 from burn.public_calls import shown_value
 

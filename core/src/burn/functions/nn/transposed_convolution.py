@@ -13,8 +13,8 @@ from burn.functions.nn._spatial_arguments import (
     check_batch,
     per_axis,
 )
-from burn.functions.nn.spatial_words import SIGNALS, VOLUMES
 from burn.functions.rearranging import pad
+from burn.functions.spatial_words import SIGNALS, VOLUMES
 from burn.ops.arguments import as_integer
 
 if TYPE_CHECKING:
