@@ -37,7 +37,10 @@ class PoolingOps(CpuOps):
     """Largest and mean elements of windows, and their gradients."""
 
     def max_pool(self, x: Array, **attributes: Unpack[MaxPoolAttributes]) -> Array:
-        """Without indices, in half the time of `max_pool_with_indices`."""
+        """Kernels; without a compiler by NumPy, in half the time of `max_pool_with_indices`."""
+        return self.large("max_pool", self._max_pool)(x, **attributes)
+
+    def _max_pool(self, x: Array, **attributes: Unpack[MaxPoolAttributes]) -> Array:
         plan = pool_windows(x.shape, **attributes)
         bottom = _lowest(x)
         result = np.empty(pooled_shape(x.shape, plan), x.dtype)
@@ -85,21 +88,6 @@ class PoolingOps(CpuOps):
             output[...] = total.reshape(output.shape)
 
         _in_blocks(work, len(input_size), g, indices, result)
-        return result
-
-    def avg_pool(
-        self, x: Array, *, count_include_pad: bool, **attributes: Unpack[AvgPoolAttributes]
-    ) -> Array:
-        """16-bit floats in float32."""
-        plan = pool_windows(x.shape, **attributes)
-        counts = _divisors(plan, x, count_include_pad=count_include_pad)
-        result = np.empty(pooled_shape(x.shape, plan), x.dtype)
-
-        def work(scratch: _Scratch, block: Array, output: Array) -> None:
-            total = _reduced(np.add, _padded(block, plan, 0.0, scratch), plan, scratch)
-            np.divide(total, counts, out=output, casting="unsafe")
-
-        _in_blocks(work, len(plan), x, result)
         return result
 
     def avg_pool_grad(

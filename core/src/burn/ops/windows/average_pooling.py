@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from burn.ops._attributes import without
 from burn.ops._axis_maps import Array, AxisMap, apply_axis_map, constant, range_sum_map
 from burn.ops._precision import in_float32
 from burn.ops.batching import leading_axes
+from burn.ops.index_arithmetic import narrow
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import check_shape, size
 from burn.ops.signature import (
@@ -48,6 +49,13 @@ __all__ = [
 ]
 
 
+_FEW: Final = 16
+"""Elements along an axis of a window up to which they are added one by one."""
+
+_SHORT: Final = 4
+"""The same for windows that do not overlap."""
+
+
 @op(Tag.COMPUTE_BOUND)
 def avg_pool(
     x: FloatOperand,
@@ -69,7 +77,10 @@ def _(
     ops: OpTable, x: Primitive, *, count_include_pad: bool, **attributes: Unpack[AvgPoolAttributes]
 ) -> Primitive:
     plan = pool_windows(tuple(x.shape), **attributes)
-    total = _summed(ops, x, [window_sum_map(axis) for axis in plan])
+    if all(axis.kernel <= _FEW or axis.is_apart for axis in plan):
+        total = _added(ops, x, plan)
+    else:
+        total = _summed(ops, x, [window_sum_map(axis) for axis in plan])
     return _divided(ops, total, average_pool_divisors(plan, count_include_pad=count_include_pad))
 
 
@@ -257,6 +268,31 @@ def adaptive_window_bounds(length: int, count: int) -> tuple[Array, Array]:
     """Starts and stops of `count` adaptive windows along an axis."""
     window = np.arange(count)
     return window * length // max(count, 1), -(-(window + 1) * length // max(count, 1))
+
+
+def _added(ops: OpTable, x: Primitive, plan: Sequence[Windows]) -> Primitive:
+    """The sums of the windows by slices: element j of all windows along an axis is one.
+
+    Long windows that do not overlap are rows of a sum.
+    """
+    lead = len(x.shape) - len(plan)
+    edges = [(0, 0)] * lead + [(axis.before, axis.missing) for axis in plan]
+    if any(before or after for before, after in edges):
+        x = ops.pad(x, padding=tuple(edges), mode="constant", value=0.0)
+    for number, axis in enumerate(plan, lead):
+        before, after = x.shape[:number], x.shape[number + 1 :]
+        if axis.kernel > _SHORT and axis.is_apart:
+            rows = narrow(ops, x, number, 0, axis.count * axis.kernel)
+            rows = ops.reshape(rows, shape=(*before, axis.count, axis.kernel, *after))
+            x = ops.sum(rows, axis=(number + 1,), dtype=ops.dtype(x))
+            continue
+        slices = [(0, length, 1) for length in x.shape]
+        parts = []
+        for step in range(axis.kernel):
+            slices[number] = (step, axis.count, axis.stride)
+            parts.append(ops.slice(x, slices=tuple(slices)))
+        x = functools.reduce(ops.add, parts)
+    return x
 
 
 def _summed(ops: OpTable, x: Primitive, maps: Sequence[AxisMap]) -> Primitive:

@@ -78,6 +78,11 @@ class Windows:
         return self.dilation * (self.kernel - 1) + 1
 
     @property
+    def is_apart(self) -> bool:
+        """Whether one window begins where another one ends, if there is another one."""
+        return self.dilation == 1 and (self.stride == self.kernel or self.count == 1)
+
+    @property
     def reach(self) -> int:
         """Length of the padded axis up to the end of the last window."""
         return (self.count - 1) * self.stride + self.span
