@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING
 
 from burn.docstrings import documented_as
 from burn.functions import calls
-from burn.functions.nn._spatial_arguments import (
-    OutputSize,
-    Padding,
-    PerAxis,
-    adaptive_sizes,
-)
+from burn.functions.nn._spatial_arguments import OutputSize, Padding, PerAxis, adaptive_sizes
 from burn.functions.nn._window_means import window_means
 from burn.functions.spatial_words import SIGNALS, VOLUMES
 

@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING
 
 from burn.docstrings import documented_as
 from burn.functions import calls
-from burn.functions.nn._spatial_arguments import (
-    Padding,
-    PerAxis,
-    as_padding,
-    check_batch,
-    per_axis,
-)
+from burn.functions.nn._spatial_arguments import Padding, PerAxis, as_padding, check_batch, per_axis
 from burn.functions.nn.convolution import conv2d
 from burn.ops.arguments import as_integer
 

@@ -73,12 +73,7 @@ def max_pool2d(
     >>> F.max_pool2d(x, 2).tolist()
     [[[[5, 7], [13, 15]]]]
     """
-    return calls.max_pool(
-        x,
-        **pooling_attributes(
-            "max_pool2d", 2, kernel_size, stride, padding, ceil_mode, dilation=dilation
-        ),
-    )
+    return _max_pool("max_pool2d", 2, x, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @documented_as(max_pool2d, SIGNALS)
@@ -101,12 +96,7 @@ def max_pool1d(
     >>> F.max_pool1d(burn.asarray([1.0, 3.0, 2.0, 0.0], device="cpu"), 2).tolist()
     [3.0, 2.0]
     """
-    return calls.max_pool(
-        x,
-        **pooling_attributes(
-            "max_pool1d", 1, kernel_size, stride, padding, ceil_mode, dilation=dilation
-        ),
-    )
+    return _max_pool("max_pool1d", 1, x, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @documented_as(max_pool2d, VOLUMES)
@@ -130,12 +120,7 @@ def max_pool3d(
     >>> F.max_pool3d(x, 2).tolist()
     [[[7]]]
     """
-    return calls.max_pool(
-        x,
-        **pooling_attributes(
-            "max_pool3d", 3, kernel_size, stride, padding, ceil_mode, dilation=dilation
-        ),
-    )
+    return _max_pool("max_pool3d", 3, x, kernel_size, stride, padding, dilation, ceil_mode)
 
 
 @documented_as(max_pool2d)
@@ -165,16 +150,9 @@ def max_pool2d_with_indices(
     >>> F.max_pool2d_with_indices(x, 2).indices.tolist()
     [[1]]
     """
-    attributes = pooling_attributes(
-        "max_pool2d_with_indices",
-        2,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        dilation=dilation,
+    return _max_pool_with_indices(
+        "max_pool2d_with_indices", 2, x, kernel_size, stride, padding, dilation, ceil_mode
     )
-    return _max_pool_with_indices(x, attributes, "max_pool2d_with_indices")
 
 
 @documented_as(max_pool2d_with_indices, SIGNALS)
@@ -198,16 +176,9 @@ def max_pool1d_with_indices(
     >>> F.max_pool1d_with_indices(x, 2).indices.tolist()
     [1, 2]
     """
-    attributes = pooling_attributes(
-        "max_pool1d_with_indices",
-        1,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        dilation=dilation,
+    return _max_pool_with_indices(
+        "max_pool1d_with_indices", 1, x, kernel_size, stride, padding, dilation, ceil_mode
     )
-    return _max_pool_with_indices(x, attributes, "max_pool1d_with_indices")
 
 
 @documented_as(max_pool2d_with_indices, VOLUMES)
@@ -231,22 +202,34 @@ def max_pool3d_with_indices(
     >>> F.max_pool3d_with_indices(x, 2).indices.tolist()
     [[[7]]]
     """
-    attributes = pooling_attributes(
-        "max_pool3d_with_indices",
-        3,
-        kernel_size,
-        stride,
-        padding,
-        ceil_mode,
-        dilation=dilation,
+    return _max_pool_with_indices(
+        "max_pool3d_with_indices", 3, x, kernel_size, stride, padding, dilation, ceil_mode
     )
-    return _max_pool_with_indices(x, attributes, "max_pool3d_with_indices")
+
+
+def _max_pool(operation: str, axis_count: int, x: Tensor, *arguments: Any) -> Tensor:
+    return calls.max_pool(x, **_attributes(operation, axis_count, *arguments))
 
 
 def _max_pool_with_indices(
-    x: Tensor, attributes: dict[str, Any], operation: str
+    operation: str, axis_count: int, x: Tensor, *arguments: Any
 ) -> ValuesAndIndices:
+    attributes = _attributes(operation, axis_count, *arguments)
     check_tensor(x, "x", operation)
     dtype = x.device.settings.int_dtype
     pooled = calls.max_pool_with_indices(x, index_dtype=dtype, **attributes)
     return ValuesAndIndices(*pooled)
+
+
+def _attributes(
+    operation: str,
+    axis_count: int,
+    kernel_size: PerAxis,
+    stride: PerAxis | None,
+    padding: Padding,
+    dilation: PerAxis,
+    ceil_mode: bool,
+) -> dict[str, Any]:
+    return pooling_attributes(
+        operation, axis_count, kernel_size, stride, padding, ceil_mode, dilation=dilation
+    )

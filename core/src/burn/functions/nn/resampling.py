@@ -21,14 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["affine_grid_2d", "affine_grid_3d", "grid_sample_2d", "grid_sample_3d", "interpolate"]
 
 Mode: TypeAlias = Literal[
-    "nearest",
-    "nearest-exact",
-    "linear",
-    "bilinear",
-    "trilinear",
-    "cubic",
-    "bicubic",
-    "lanczos3",
+    "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "cubic", "bicubic", "lanczos3"
 ]
 
 
@@ -107,11 +100,7 @@ def interpolate(
     if as_flag(antialias, "antialias", "interpolate"):
         return interpolate_smoothed(x, output_size, name, align_corners, scale)
     return calls.interpolate(
-        x,
-        output_size=output_size,
-        mode=name,
-        align_corners=align_corners,
-        scale=scale,
+        x, output_size=output_size, mode=name, align_corners=align_corners, scale=scale
     )
 
 

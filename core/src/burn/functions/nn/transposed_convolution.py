@@ -6,13 +6,7 @@ from typing import TYPE_CHECKING
 
 from burn.docstrings import documented_as
 from burn.functions import calls
-from burn.functions.nn._spatial_arguments import (
-    Padding,
-    PerAxis,
-    as_padding,
-    check_batch,
-    per_axis,
-)
+from burn.functions.nn._spatial_arguments import Padding, PerAxis, as_padding, check_batch, per_axis
 from burn.functions.rearranging import pad
 from burn.functions.spatial_words import SIGNALS, VOLUMES
 from burn.ops.arguments import as_integer
@@ -81,16 +75,7 @@ def conv_transpose2d(
     [[[[1.0, 1.0, 3.0, 2.0, 2.0]]]]
     """
     return _convolve_transposed(
-        "conv_transpose2d",
-        2,
-        x,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        dilation,
-        groups,
+        "conv_transpose2d", 2, x, weight, bias, stride, padding, output_padding, dilation, groups
     )
 
 
@@ -121,16 +106,7 @@ def conv_transpose1d(
     [[[1.0, 1.0, 3.0, 2.0, 2.0]]]
     """
     return _convolve_transposed(
-        "conv_transpose1d",
-        1,
-        x,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        dilation,
-        groups,
+        "conv_transpose1d", 1, x, weight, bias, stride, padding, output_padding, dilation, groups
     )
 
 
@@ -161,16 +137,7 @@ def conv_transpose3d(
     [[[[[1.0, 3.0, 3.0, 2.0]]]]]
     """
     return _convolve_transposed(
-        "conv_transpose3d",
-        3,
-        x,
-        weight,
-        bias,
-        stride,
-        padding,
-        output_padding,
-        dilation,
-        groups,
+        "conv_transpose3d", 3, x, weight, bias, stride, padding, output_padding, dilation, groups
     )
 
 
