@@ -174,7 +174,7 @@ class _Lengths:
         steps = [kernel.space[-1]]
         for access in _accesses(kernel):
             steps += [access.offset, *[stride for stride in access.strides if stride != 1]]
-        return 1 if any(step % _VECTOR for step in known(steps)) else _VECTOR
+        return math.gcd(_VECTOR, *known(steps))
 
     def length(
         self, use: object, value: Extent, classes: Sequence[int] = (), multiple: int = 1
