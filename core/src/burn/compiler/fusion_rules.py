@@ -106,7 +106,7 @@ def rule(operation: OperationIr, target: Target) -> tuple[Work, str]:
 def _work_of(op: Op) -> Work | None:
     """What an op is that its definition says, or its tags; None of others."""
     if op.fuses is not None:
-        return Work(op.fuses)
+        return None if op.fuses == "decomposition" else Work(op.fuses)
     if Tag.VIEW in op.tags and op.is_required:
         return Work.VIEW
     return Work.REDUCTION if op.combines not in (None, "mean") else None

@@ -168,8 +168,8 @@ class Op:
         dtypes, or for each kind. None if it is the scalar function of its name, or follows from
         the decomposition.
     fuses : str or None
-        What the op is to fusion: a value of `burn.compiler.fusion_rules.Work`. None if that follows
-        from the tags.
+        What the op is to fusion: a value of `burn.compiler.fusion_rules.Work`; ``"decomposition"``
+        if what it is made of fuses well, though it is costly. None if that follows from the tags.
     combines : str or None
         Of a reduction: how its results for parts of the elements make that for all of them:
         ``"sum"``, ``"product"``, ``"max"``, ``"min"``, or ``"mean"`` of parts of one size. None

@@ -35,28 +35,6 @@ _log = logging.getLogger("burn")
 _MAX_PRODUCT: Final = 32 * 32 * 32
 """Multiplications up to which a matrix product is generated code."""
 
-_MADE_OF_KERNELS: Final = frozenset(
-    {
-        "attention",
-        "attention_bias_grad",
-        "attention_grad",
-        "cross_entropy",
-        "cross_entropy_grad",
-        "embedding",
-        "embedding_grad",
-        "gather",
-        "linear",
-        "linear_grad",
-        "matmul",
-        "nll_loss",
-        "scatter_add",
-        "select",
-        "select_add",
-        "vecdot",
-    }
-)
-"""Ops that are costly in themselves, of which programs have what they are made of."""
-
 
 def compiled_program(
     graph: GraphIr, device: DeviceId, backend: Any
@@ -135,7 +113,8 @@ def _target(machine: Machine) -> Target:
 
 def _keeps(operation: OperationIr) -> bool:
     """Whether NumPy computes an operation, which could be decomposed."""
-    tags = REGISTRY[operation.name].tags
-    if operation.name in _MADE_OF_KERNELS or Tag.REDUCTION in tags:
+    op = REGISTRY[operation.name]
+    tags = op.tags
+    if op.fuses is not None or Tag.REDUCTION in tags:
         return False
     return bool(tags & (Tag.COMPUTE_BOUND | Tag.RANDOM | Tag.CHECKS_INDICES))

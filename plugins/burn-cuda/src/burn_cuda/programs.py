@@ -17,6 +17,7 @@ from burn.plugin_api import (
     GraphIr,
     HostNumber,
     KernelCall,
+    Op,
     OperationIr,
     Replay,
     ScalarIr,
@@ -43,17 +44,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Program", "ProgramOps"]
 
-_GENERATED: Final = frozenset(
-    {
-        *("sum", "mean", "prod", "max", "min", "any", "all", "cast", "full", "arange"),
-        *("slice_assign", "concat", "softmax", "softmax_grad", "log_softmax", "log_softmax_grad"),
-        *("layer_norm", "layer_norm_grad", "rms_norm", "rms_norm_grad", "gather", "scatter_add"),
-        *("embedding", "embedding_grad", "cross_entropy", "cross_entropy_grad"),
-        *("nll_loss", "nll_loss_grad", "linear_grad"),
-    }
-)
-"""Ops that become parts of generated kernels, or are decomposed into such parts, though there are
-kernels of this plugin: with what stands around them they read and write less."""
+_OWN: Final = frozenset({"attention_bias_grad", "select", "select_add"})
+"""Ops of which kernels of this plugin stay, though what they are made of could be generated."""
 
 _NEW_MEMORY: Final = frozenset({"matmul"})
 """Ops whose results are dense arrays of their own."""
@@ -301,11 +293,22 @@ class _Straight(Straight):
 def _is_generated(operation: OperationIr) -> bool:
     """Whether an op that has a kernel of its own is left to generated kernels."""
     name = operation.name
-    if name in _GENERATED or name.endswith("_step"):
+    if _is_generated(REGISTRY[name]) or name.endswith("_step"):
         return True
     if operation.outputs[0].dtype.itemsize < 4:
         return False  # tensor cores multiply
     return name == "linear" or (name == "attention_grad" and _has_few_scores(operation))
+
+
+def _is_generated(op: Op) -> bool:
+    """Whether an op becomes a part of generated kernels, or is decomposed into such parts.
+
+    It does though there are kernels of this plugin: with what stands around them they read and
+    write less.
+    """
+    if op.fuses is None:
+        return op.combines is not None
+    return not (op.tags & Tag.CONTRACTION or op.name in _OWN or op.name == "attention_grad")
 
 
 def _has_few_scores(operation: OperationIr) -> bool:

@@ -75,7 +75,7 @@ def _(output: Meta, x: Meta, indices: Meta, value: Meta, **attributes: Any) -> i
     return size(value.shape)
 
 
-@op(Tag.CHECKS_INDICES | Tag.SELECTION)
+@op(Tag.CHECKS_INDICES | Tag.SELECTION, fuses="decomposition")
 def select(x: AnyOperand, indices: IndexOperand, *, axis: Axis) -> Meta:
     """Whole slices of `x` along `axis`, one for each of a 1-d tensor of indices."""
     return Meta(check_selection(x.shape, indices.shape, axis), x.dtype)
@@ -106,7 +106,7 @@ def _(ops: OpTable, batch: BatchedCall, x: Primitive, indices: Primitive, *, axi
     return ops.permute(ops.reshape(chosen, shape=shape), axes=order)
 
 
-@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES, fuses="decomposition")
 def select_add(
     x: NumericOperand, indices: IndexOperand, value: NumericOperand, *, axis: Axis
 ) -> Meta:

@@ -24,7 +24,7 @@ from burn.ops.signature import (
 from burn.ops.table import OpTable
 
 
-@op(Tag.CONTRACTION | Tag.COMPUTE_BOUND)
+@op(Tag.CONTRACTION | Tag.COMPUTE_BOUND, fuses="decomposition")
 def linear(
     x: FloatOperand, weight: FloatOperand, bias: OptionalFloat, *, transposed: Flag = False
 ) -> Meta:
@@ -74,7 +74,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 linear.batching(leading_axes_of("x"))
 
 
-@op(Tag.COMPUTE_BOUND, outputs=("weight_gradient", "bias_gradient"))
+@op(Tag.COMPUTE_BOUND, outputs=("weight_gradient", "bias_gradient"), fuses="decomposition")
 def linear_grad(x: FloatOperand, g: FloatOperand, *, transposed: Flag = False) -> tuple[Meta, Meta]:
     """Gradients of `linear` by its weight, in the layout of that, and by its bias."""
     inputs, outputs = _lengths(x, g)
@@ -143,7 +143,7 @@ def _output_shape(
     return (*shape[:-1], outputs)
 
 
-@op(Tag.CHECKS_INDICES)
+@op(Tag.CHECKS_INDICES, fuses="decomposition")
 def embedding(weight: FloatOperand, indices: IndexOperand) -> Meta:
     """One row of `weight` for each index, along a new last axis.
 
@@ -172,7 +172,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 embedding.batching(leading_axes_of("indices"))
 
 
-@op(Tag.CHECKS_INDICES)
+@op(Tag.CHECKS_INDICES, fuses="decomposition")
 def embedding_grad(g: FloatOperand, indices: IndexOperand, *, count: Integer) -> Meta:
     """Gradient of `embedding` by its weight, which has `count` rows."""
     return Meta(check_shape((count, _gradient_length(g, indices))), g.dtype)

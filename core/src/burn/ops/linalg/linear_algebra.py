@@ -63,7 +63,7 @@ def _(output: Meta, x1: Meta, x2: Meta) -> int:
     return 2 * size(output.shape) * x1.shape[-1]
 
 
-@op(Tag.CONTRACTION | Tag.COMPUTE_BOUND)
+@op(Tag.CONTRACTION | Tag.COMPUTE_BOUND, fuses="decomposition")
 def vecdot(x1: NumberOperand, x2: NumberOperand, *, axis: BroadcastAxis) -> Meta:
     """Sum of products along an axis of the broadcast shape, where both have the same length.
 

@@ -44,7 +44,7 @@ class AttentionAttributes(TypedDict):
     is_causal: Flag
 
 
-@op(_ATTENTION)
+@op(_ATTENTION, fuses="decomposition")
 def attention(
     query: FloatOperand,
     key: FloatOperand,
@@ -98,7 +98,11 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     )
 
 
-@op(Tag.COMPUTE_BOUND, outputs=("query_gradient", "key_gradient", "value_gradient"))
+@op(
+    Tag.COMPUTE_BOUND,
+    outputs=("query_gradient", "key_gradient", "value_gradient"),
+    fuses="decomposition",
+)
 def attention_grad(
     query: FloatOperand,
     key: FloatOperand,
@@ -147,7 +151,7 @@ def _(
     )
 
 
-@op(Tag.COMPUTE_BOUND, outputs=("gradient",))
+@op(Tag.COMPUTE_BOUND, outputs=("gradient",), fuses="decomposition")
 def attention_bias_grad(
     query: FloatOperand,
     key: FloatOperand,

@@ -62,7 +62,7 @@ def _slope(ops: OpTable, x: Primitive, target: Primitive) -> Primitive:
     return ops.divide(ops.subtract(x, target), ops.maximum(variance, _LEAST_VARIANCE))
 
 
-@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES, fuses="decomposition")
 def nll_loss(log_probs: FloatOperand, targets: IndexOperand, *, axis: Axis) -> Meta:
     """Negative log-probability of the target class, one per example.
 
@@ -93,7 +93,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 nll_loss.batching(leading_axes)
 
 
-@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES)
+@op(Tag.COMPUTE_BOUND | Tag.CHECKS_INDICES, fuses="decomposition")
 def cross_entropy(logits: FloatOperand, targets: IndexOperand, *, axis: Axis) -> Meta:
     """Negative log-likelihood of the target classes under ``softmax(logits)``, one per example.
 
@@ -120,7 +120,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 cross_entropy.batching(leading_axes)
 
 
-@op(Tag.CHECKS_INDICES)
+@op(Tag.CHECKS_INDICES, fuses="decomposition")
 def cross_entropy_grad(
     logits: FloatOperand, targets: IndexOperand, g: FloatOperand, *, axis: Axis
 ) -> Meta:

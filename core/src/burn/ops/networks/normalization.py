@@ -25,7 +25,7 @@ from burn.ops.signature import (
 from burn.ops.table import OpTable
 
 
-@op()
+@op(fuses="decomposition")
 def layer_norm(
     x: FloatOperand, gamma: OptionalFloat, beta: OptionalFloat, *, epsilon: Number
 ) -> Meta:
@@ -70,7 +70,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 layer_norm.batching(leading_axes_of("x"))
 
 
-@op(outputs=("x_gradient", "gamma_gradient", "beta_gradient"))
+@op(outputs=("x_gradient", "gamma_gradient", "beta_gradient"), fuses="decomposition")
 def layer_norm_grad(
     x: FloatOperand, gamma: OptionalFloat, g: FloatOperand, *, epsilon: Number
 ) -> tuple[Meta, Meta, Meta]:
@@ -118,7 +118,7 @@ def _normalized_rows(ops: OpTable, x: Primitive, epsilon: float) -> tuple[Primit
     return ops.multiply(distance, inverse), inverse
 
 
-@op()
+@op(fuses="decomposition")
 def rms_norm(x: FloatOperand, gamma: OptionalFloat, *, epsilon: Number) -> Meta:
     """``x / sqrt(mean(x**2) + epsilon) * gamma`` over the last axis.
 

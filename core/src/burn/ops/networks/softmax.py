@@ -11,7 +11,7 @@ from burn.ops.signature import Axis, Cotangent, FloatOperand, Gradients, Meta, P
 from burn.ops.table import OpTable
 
 
-@op()
+@op(fuses="decomposition")
 def softmax(x: FloatOperand, *, axis: Axis) -> Meta:
     """``exp(x) / sum(exp(x))`` along `axis`, without overflow."""
     check_axis(axis, len(x.shape))
@@ -33,7 +33,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 softmax.batching(leading_axes)
 
 
-@op(outputs=("gradient",))
+@op(outputs=("gradient",), fuses="decomposition")
 def softmax_grad(output: FloatOperand, g: FloatOperand, *, axis: Axis) -> Meta:
     """Gradient of `softmax`: ``output * (g - sum(output * g))``."""
     _check_gradient(output, g, axis)
@@ -51,7 +51,7 @@ def _(ops: OpTable, output: Primitive, g: Primitive, *, axis: int) -> Primitive:
 softmax_grad.batching(leading_axes)
 
 
-@op()
+@op(fuses="decomposition")
 def log_softmax(x: FloatOperand, *, axis: Axis) -> Meta:
     """``x - log(sum(exp(x)))`` along `axis`, without overflow."""
     check_axis(axis, len(x.shape))
@@ -73,7 +73,7 @@ def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
 log_softmax.batching(leading_axes)
 
 
-@op(outputs=("gradient",))
+@op(outputs=("gradient",), fuses="decomposition")
 def log_softmax_grad(output: FloatOperand, g: FloatOperand, *, axis: Axis) -> Meta:
     """Gradient of `log_softmax`: ``g - exp(output) * sum(g)``."""
     _check_gradient(output, g, axis)
