@@ -45,8 +45,21 @@ SCHEMES = {
     "two levels": ROWS.with_scale_dtype(ScaleDType.F16).with_level(QuantLevel.two_level(-1)),
 }
 
+QUANTIZED_AGAIN = {
+    "diff": "prepend",
+    "full_like": "fill_value",
+    "nn.functional.multi_margin_loss": "weight",
+}
+"""Operands that are joined with others, or of which elements are read, and quantized again."""
+
 CALLS = {
-    **{name: [(FUNCTIONS[name], *call) for call in calls_of(name)] for name in TRIED},
+    **{
+        name: [
+            (FUNCTIONS[name], *call)
+            for call in calls_of(name, QUANTIZED_AGAIN.get(name), takes_nan=False)
+        ]
+        for name in TRIED
+    },
     **{name: [(function, *arguments)] for name, (function, arguments) in OF_TENSORS.items()},
 }
 
@@ -60,7 +73,7 @@ REFUSED = {
 SPLITS = {
     *["a mask", "diagonal", "linalg.diagonal"],
     *["nn.functional.pixel_shuffle", "nn.functional.pixel_unshuffle"],
-    *["reshape", "unfold"],
+    *["diag", "linalg.diag", "reshape", "roll", "unfold"],
 }
 """Functions that move elements, with calls that would split blocks."""
 

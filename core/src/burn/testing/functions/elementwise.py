@@ -61,7 +61,11 @@ for _name in _OF_SHIFTS:
         call("a number", integers(4, low=0), 2),
     )
 for _name in _OF_TRUTHS:
-    function_calls(_name, call("booleans", booleans(4), booleans(4, phase=0.7)))
+    function_calls(
+        _name,
+        call("booleans", booleans(4), booleans(4, phase=0.7)),
+        call("a number", booleans(4), 1),
+    )
 function_calls("bitwise_invert", call("integers", integers(4)), call("booleans", booleans(4)))
 function_calls("logical_not", call("booleans", booleans(4)))
 function_calls(
@@ -75,6 +79,7 @@ function_calls(
     "where",
     call("matrices", booleans(2, 3), _ANGLES, _POSITIVE),
     call("a number", booleans(2, 3), _ANGLES, 0.0),
+    call("a number first", booleans(2, 3), 1.0, _ANGLES),
 )
 function_calls("real", call("complex", complexes(3)))
 function_calls("imag", call("complex", complexes(3)))
@@ -86,11 +91,21 @@ function_calls(
     call("a tolerance", _ANGLES, _ANGLES + 1e-3, rtol=0.01, atol=0.0),
     call("a number", _ANGLES, 0.0, equal_nan=True),
 )
-function_calls("allclose", call("not so near", _ANGLES, _ANGLES + 1e-3), transforms=False)
+function_calls(
+    "allclose",
+    call("not so near", _ANGLES, _ANGLES + 1e-3),
+    call("a number", _ANGLES, 0.5),
+    transforms=False,
+)
 function_calls("contains_nan", call("one", np.array([1.0, np.nan])))
 function_calls(
     "isin",
     call("integers", integers(5), integers(3, phase=0.6)),
     call("inverted", integers(5), integers(3, phase=0.6), invert=True, kinds=Kind.INT),
+    call("a number", integers(5), 2),
 )
-function_calls("astype", call("to int32", floats(3, low=1.0, high=9.0), "int32"))
+function_calls(
+    "astype",
+    call("to int32", floats(3, low=1.0, high=9.0), "int32"),
+    call("to float32", floats(3, low=1.0, high=9.0), "float32"),
+)

@@ -138,6 +138,7 @@ def _(x: Array, *, weights: Array | None = None, minlength: int = 0) -> Array:
         call("right", _HALVES, np.array([-1.0, 0.5, 0.5, 1.5]), right=True),
         call("a list", floats(2, 3), [-0.5, 0.5]),
         call("no boundaries", floats(3), []),
+        call("a number", 0.25, floats(3, low=0.0, high=1.0)[:1]),
         call("integers", integers(2, 4), np.array([-3, 0, 4]), right=True),
     ],
     errors=[

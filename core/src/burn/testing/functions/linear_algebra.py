@@ -33,7 +33,12 @@ for _name in ("det", "inv", "slogdet", "eigvals", "eig", "lu", "lu_decomposition
         f"linalg.{_name}", call("square", _SQUARE), needs_complex=_name.startswith("eig")
     )
 for _name in ("matrix_rank", "pinv"):
-    function_calls(f"linalg.{_name}", call("a matrix", _M), call("a bound", _M, rtol=0.01))
+    function_calls(
+        f"linalg.{_name}",
+        call("a matrix", _M),
+        call("a bound", _M, rtol=0.01),
+        call("a tensor of bounds", _M, rtol=np.array(0.01)),
+    )
 for _name in ("eigh", "eigvalsh", "cholesky"):
     function_calls(f"linalg.{_name}", call("symmetric", _POSITIVE))
 function_calls(
@@ -72,8 +77,11 @@ for _name in ("fftn", "ifftn", "irfftn"):
         f"fft.{_name}",
         call("complex", complexes(2, 4)),
         call("an axis", complexes(2, 4), axes=(0,)),
+        call("a shape", complexes(2, 4), s=(3, 2)),
     )
-function_calls("fft.rfftn", call("real", _M), call("a shape", _M, s=(2, 4)), needs_complex=True)
+function_calls(
+    "fft.rfftn", call("real", _M), call("a shape", _M, s=(2, 4), axes=(0, 1)), needs_complex=True
+)
 for _name in ("fftfreq", "rfftfreq"):
     function_calls(f"fft.{_name}", call("a length", 6), call("a distance", 5, d=0.5))
 for _name in ("fftshift", "ifftshift"):
@@ -81,9 +89,21 @@ for _name in ("fftshift", "ifftshift"):
 
 for _name in ("cfft", "icfft", "irfft"):
     function_calls(f"signal.{_name}", call("pairs", floats(2, 5), floats(2, 5, phase=0.6), n=4))
-function_calls("signal.rfft", call("real", _M))
-function_calls("signal.stft", call("frames", floats(2, 16), n_fft=8, hop_length=4))
+function_calls("signal.rfft", call("real", _M, n=4))
+function_calls(
+    "signal.stft",
+    call("frames", floats(2, 16), n_fft=8, hop_length=4),
+    call("a window", floats(2, 16), n_fft=8, win_length=6, window=floats(6, low=0.5)),
+)
 function_calls(
     "signal.istft",
     call("frames", floats(2, 5, 5), floats(2, 5, 5, phase=0.6), n_fft=8, hop_length=4),
+    call(
+        "a window",
+        *[floats(2, 5, 9), floats(2, 5, 9, phase=0.6)],
+        n_fft=8,
+        win_length=6,
+        window=floats(6, low=0.5),
+        length=12,
+    ),
 )

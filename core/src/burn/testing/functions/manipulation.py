@@ -49,11 +49,19 @@ for _name in ("linalg.diag", "linalg.diagonal", "linalg.trace"):
     function_calls(_name, call("a matrix", _M), call("a diagonal above", _M, offset=1))
 
 function_calls("take_along_axis", call("rows", _M, np.array([[0, 2, 1, 0]]), axis=0))
-function_calls("put_along_axis", call("rows", _M, np.array([[0, 2, 1, 0]]), floats(1, 4), axis=0))
+function_calls(
+    "put_along_axis",
+    call("rows", _M, np.array([[0, 2, 1, 0]]), floats(1, 4), axis=0),
+    call("a number", _M, np.array([[0, 2, 1, 0]]), 0.5, axis=0),
+)
 function_calls("scatter_nd", call("rows", _M, np.array([[0], [2]]), floats(2, 4), update="add"))
 function_calls("select_add", call("rows", _M, _INDICES, floats(2, 4), axis=0))
 function_calls("select_assign", call("rows", _M, _INDICES, floats(2, 4), axis=0, update="add"))
-function_calls("mask_fill", call("a number", _M, booleans(3, 4), -1.0))
+function_calls(
+    "mask_fill",
+    call("a number", _M, booleans(3, 4), -1.0),
+    call("a tensor", _M, booleans(3, 4), np.array(0.5)),
+)
 function_calls(
     "Tensor.__getitem__",
     call("a slice", _M, slice(0, 2)),

@@ -47,14 +47,26 @@ for _name in ("l1_loss", "mse_loss", "huber_loss", "smooth_l1_loss", "poisson_nl
 _functional("lp_loss", call("cubes", _X, _OTHER, 3.0))
 _functional("soft_margin_loss", call("signs", _X, np.sign(_OTHER)))
 _functional("hinge_embedding_loss", call("signs", _X, np.sign(_OTHER)))
-_functional("gaussian_nll_loss", call("variances", _X, _OTHER, _PROBABILITIES, full=True))
+_functional(
+    "gaussian_nll_loss",
+    call("variances", _X, _OTHER, _PROBABILITIES, full=True),
+    call("one variance", _X, _OTHER, 0.5),
+)
 _functional("kl_div", call("probabilities", _LOG_PROBABILITIES, _PROBABILITIES))
 _functional(
-    "binary_cross_entropy", call("targets", _PROBABILITIES, floats(2, 3, low=0.0, high=1.0))
+    "binary_cross_entropy",
+    call("targets", _PROBABILITIES, floats(2, 3, low=0.0, high=1.0)),
+    call("weights", _PROBABILITIES, _PROBABILITIES[::-1], weight=floats(3, low=0.5)),
 )
 _functional(
     "binary_cross_entropy_with_logits",
-    call("weights", _X, floats(2, 3, low=0.0, high=1.0), pos_weight=floats(3, low=1.0)),
+    call(
+        "weights",
+        _X,
+        floats(2, 3, low=0.0, high=1.0),
+        weight=floats(2, 3, low=0.5),
+        pos_weight=floats(3, low=1.0),
+    ),
 )
 _functional(
     "cross_entropy",
@@ -62,8 +74,12 @@ _functional(
     call("smoothed", _X, _CLASSES, label_smoothing=0.1, reduction="sum"),
     call("weights", _X, _CLASSES, weight=floats(3, low=0.5), ignore_index=0),
 )
-_functional("nll_loss", call("classes", _LOG_PROBABILITIES, _CLASSES))
-_functional("multi_margin_loss", call("classes", _X, _CLASSES, p=2))
+_functional(
+    "nll_loss",
+    call("classes", _LOG_PROBABILITIES, _CLASSES),
+    call("weights", _LOG_PROBABILITIES, _CLASSES, weight=floats(3, low=0.5), ignore_index=0),
+)
+_functional("multi_margin_loss", call("classes", _X, _CLASSES, p=2, weight=floats(3, low=0.5)))
 _functional(
     "cosine_embedding_loss",
     call("signs", _X, _OTHER, _SIGNS, margin=0.2),
@@ -93,7 +109,7 @@ for _axes, _x in _SPATIAL.items():
     _functional(
         f"conv_transpose{_axes}d",
         call("a stride", _x, floats(4, 3, *[3] * _axes), stride=2, output_padding=1),
-        call("groups", _x, floats(4, 3, *[2] * _axes), groups=2, padding=1),
+        call("groups", _x, floats(4, 3, *[2] * _axes), floats(6), groups=2, padding=1),
     )
     _functional(f"adaptive_avg_pool{_axes}d", call("to two", _x, 2))
     _functional(f"adaptive_max_pool{_axes}d", call("to two", _x, 2))
@@ -114,6 +130,14 @@ _functional("alpha_dropout", call("half", _X), transforms=False)
 _functional(
     "deform_conv2d",
     call("a kernel", _IMAGES, floats(2, 18, 3, 4, low=-0.4, high=0.4), floats(2, 4, 3, 3)),
+    call(
+        "a mask and a bias",
+        _IMAGES,
+        floats(2, 18, 3, 4, low=-0.4, high=0.4),
+        floats(2, 4, 3, 3),
+        floats(2, 9, 3, 4, low=0.1, high=0.9),
+        floats(2),
+    ),
 )
 _functional("unfold4d", call("windows", _IMAGES, 2, stride=2))
 _functional("fold4d", call("windows", floats(2, 16, 6), (4, 6), 2, stride=2))
@@ -149,11 +173,22 @@ _functional("instance_norm", call("weights", _IMAGES, floats(4), floats(4)))
 _functional(
     "batch_norm", call("statistics", _X, floats(3), floats(3, low=0.5), floats(3), floats(3))
 )
-_functional("batch_norm_training", call("statistics", _X, floats(3), floats(3, low=0.5)))
+_functional(
+    "batch_norm_training",
+    call("statistics", _X, floats(3), floats(3, low=0.5)),
+    call("weights", _X, None, None, floats(3), floats(3, phase=0.4)),
+)
 _functional(
     "attention",
     call("causal", *[floats(1, 2, 3, 4, phase=0.1 * k) for k in range(3)], is_causal=True),
     call("a mask", *[floats(1, 2, 3, 4, phase=0.1 * k) for k in range(3)], booleans(3, 3)),
+    call(
+        "a bias",
+        *[floats(1, 2, 3, 4, phase=0.1 * k) for k in range(3)],
+        bias=floats(1, 2, 3, 3),
+        scale=0.5,
+        softcap=2.0,
+    ),
 )
 _functional(
     "rotary_embedding", call("angles", floats(1, 2, 3, 4), floats(3, 2), floats(3, 2, phase=0.7))
@@ -162,10 +197,20 @@ _functional(
     "rnn",
     call("a cell", floats(4, 2, 3), floats(2, 5), floats(5, 3), floats(5, 5), floats(5), floats(5)),
 )
-_functional("gru", call("a cell", floats(4, 2, 3), floats(2, 5), floats(15, 3), floats(15, 5)))
+_functional(
+    "gru",
+    call("a cell", floats(4, 2, 3), floats(2, 5), floats(15, 3), floats(15, 5)),
+    call("biases", floats(2, 1, 3), floats(1, 2), floats(6, 3), floats(6, 2), floats(6), floats(6)),
+)
 _functional(
     "lstm",
     call("a cell", floats(4, 2, 3), (floats(2, 5), floats(2, 5)), floats(20, 3), floats(20, 5)),
+    call(
+        "biases",
+        floats(2, 1, 3),
+        (floats(1, 2), floats(1, 2)),
+        *[floats(8, 3), floats(8, 2), floats(8), floats(8)],
+    ),
 )
 
 _STATE: Final = [floats(3, phase=0.1 * k) for k in range(5)]
@@ -176,6 +221,10 @@ function_calls("optim.adam_step", call("a step", *_STATE[:3], _POSITIVE_STATE[0]
 function_calls("optim.amsgrad_step", call("a step", *_STATE[:3], *_POSITIVE_STATE[:2], step=3))
 function_calls("optim.adan_step", call("a step", *_STATE, _POSITIVE_STATE[0], step=3))
 function_calls("optim.lion_step", call("a step", *_STATE[:3]))
-function_calls("optim.rmsprop_step", call("a step", *_STATE[:2], _POSITIVE_STATE[0]))
+function_calls(
+    "optim.rmsprop_step",
+    call("a step", *_STATE[:2], _POSITIVE_STATE[0]),
+    call("momentum", *_STATE[:2], _POSITIVE_STATE[0], *_STATE[2:3], floats(3) / 9, momentum=0.9),
+)
 function_calls("optim.clip_by_value", call("two", [floats(3), _X], 0.5))
 function_calls("optim.clip_by_global_norm", call("two", [floats(3), _X], 0.5))

@@ -33,10 +33,16 @@ for _name in ("std", "var"):
 function_calls("var_mean", call("an axis", _X, axis=1))
 for _name in ("all", "any"):
     function_calls(
-        _name, call("all of them", booleans(2, 3)), call("an axis", booleans(2, 3), axis=0)
+        _name,
+        call("all of them", booleans(2, 3)),
+        call("an axis", booleans(2, 3), axis=0),
+        call("floats", _X, axis=1),
     )
 function_calls(
-    "count_nonzero", call("all", booleans(2, 3)), call("an axis", integers(2, 3), axis=1)
+    "count_nonzero",
+    call("all", booleans(2, 3)),
+    call("an axis", integers(2, 3), axis=1),
+    call("floats", _X),
 )
 for _name in ("argmax", "argmin"):
     function_calls(_name, call("all", _X), call("an axis", _X, axis=1, keepdims=True))
@@ -63,4 +69,9 @@ for _name in ("topk", "argtopk"):
 for _name in ("unique_all", "unique_counts", "unique_inverse", "unique_values"):
     function_calls(_name, call("integers", integers(7)), transforms=False)
 for _name in ("nonzero", "argwhere"):
-    function_calls(_name, call("integers", integers(2, 4, low=-1, high=2)), transforms=False)
+    function_calls(
+        _name,
+        call("integers", integers(2, 4, low=-1, high=2)),
+        call("floats", floats(2, 3)),
+        transforms=False,
+    )

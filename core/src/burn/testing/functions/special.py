@@ -34,6 +34,7 @@ function_calls(
     "lerp",
     call("matrices", floats(2, 3), floats(2, 3, phase=0.8), _PROBABILITIES),
     call("numbers", floats(2, 3), 2.0, 0.75),
+    call("a number first", 0.5, floats(2, 3), 1),
 )
 function_calls("logsumexp", call("rows", floats(2, 3), axis=1), call("all", floats(2, 3)))
 function_calls("logcumsumexp", call("rows", floats(2, 3), axis=1), call("a vector", floats(4)))

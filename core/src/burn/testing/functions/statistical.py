@@ -18,12 +18,13 @@ from burn.testing.op_samples import Array
         call("columns", floats(3, 4), axis=0),
         call("twice", floats(2, 5), n=2),
         call("integers", integers(5)),
+        call("joined", floats(2, 3), prepend=floats(2, 1), append=floats(2, 2, phase=0.6)),
     ],
     errors=[wrong("a negative order", ArgumentError, floats(3), n=-1)],
-    magnitude=lambda x, n=1, **_: 2.0**n * np.abs(x).max(),
+    magnitude=lambda x, n=1, **_: 2.0 * 2.0**n * np.abs(x).max(),
 )
-def _(x: Array, *, axis: int = -1, n: int = 1) -> Array:
-    return np.diff(x, n=n, axis=axis)
+def _(x: Array, *, axis: int = -1, n: int = 1, **joined: Array) -> Array:
+    return np.diff(x, n=n, axis=axis, **joined)
 
 
 _INTEGRATED: Final = [
