@@ -273,11 +273,13 @@ def sources_of_words():
         yield f"add-{wide}", source("indexing.cu", **update)
         for join in ("Product", "Maximum", "Minimum"):
             yield f"{join}-{wide}", source("indexing.cu", **update, JOIN=join)
-    channels = ("channel_moments", "known_moments", "normalized_channels", "channel_sums")
-    for name in (*channels, "channel_gradients"):
-        yield name, source("channels.cu", T="float16", EACH=8, LANES=256, **{f"HAS_{name}": 1})
-    for name in ("whole_channels", "whole_channel_gradients"):
-        yield name, source("channels.cu", T="double", EACH=2, LANES=1024, **{f"HAS_{name}": 1})
+    channels = ("channel_moments", "normalized_channels", "channel_sums", "channel_gradients")
+    for name in (*channels, "whole_channels", "whole_channel_gradients"):
+        for dtype, each in ((DType.of("float16"), 4), (float64, 1)):
+            code = DTYPE_CODES[dtype.name]
+            types = {"TYPE": code, "STATISTIC_TYPE": code, "EACH": each, "LANES": 256}
+            text = core_source("channels.c", c_type_of(dtype), {**types, f"HAS_{name}": 1})
+            yield f"{name}-{dtype}", text
     transforms = ("input_and_weight_tiles", "input_and_gradient_tiles", "output_tiles")
     for name in (*transforms, "weight_sums"):
         yield name, source("winograd.cu", T="float", **{f"HAS_{name}": 1})

@@ -292,11 +292,11 @@ def test_cached_binaries_are_not_compiled_again(launcher, tmp_path, monkeypatch)
             built.append(source)
             return launcher.runtime.build(source)
 
-    macros = {"C": "ulong", "IS_DOUBLE": 0}
+    macros = {"C": "ulong", "KIND": "ulong", "IS_DOUBLE": 0, "WORDS_PER_NUMBER": 1}
 
     def use():
         programs = Programs(Counting(), DiskCache("opencl"))
-        programs.kernel("random_words", "random.cl", macros | {"HAS_random_words": 1})
+        programs.kernel("random_words", "random.c", macros | {"HAS_random_words": 1})
         programs.save()
 
     use()
@@ -337,7 +337,7 @@ def test_binaries_that_take_long_are_written_at_exit_within_a_time_limit_where_a
 
     programs = Programs(Slow(), DiskCache("opencl"))
     for number in range(3):
-        programs.kernel("random_words", "random.cl", {"C": "ulong", "NUMBER": number})
+        programs.kernel("random_words", "random.c", {"C": "ulong", "NUMBER": number})
     assert not asked
     programs.save(seconds=0.0)
     assert not asked
@@ -347,7 +347,7 @@ def test_binaries_that_take_long_are_written_at_exit_within_a_time_limit_where_a
     assert len(asked) == 3
     monkeypatch.setenv("BURN_CACHE", "0")
     programs = Programs(Slow(), DiskCache("opencl"))
-    programs.kernel("random_words", "random.cl", {"C": "ulong", "NUMBER": 0})
+    programs.kernel("random_words", "random.c", {"C": "ulong", "NUMBER": 0})
     programs.save()
     assert len(asked) == 3
 

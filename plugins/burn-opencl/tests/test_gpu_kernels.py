@@ -8,7 +8,7 @@ import pytest
 
 import burn
 from burn.nn import functional as F
-from burn.plugin_api import float32
+from burn.plugin_api import Update, float32
 from burn.testing import SAMPLES, Subject, check_sample, load_samples
 from burn_opencl import gemm, linear_algebra
 from burn_opencl.elementwise_variants import gpu_variant
@@ -164,7 +164,7 @@ def test_scans(device, numbers, shape, axis):
 def test_scatter_by_segments(device, numbers, sizes, dtype):
     n, count = sizes
     launcher = device.backend.for_device(device.id).launcher
-    assert updates_by_segments(launcher, 1, count, n)
+    assert updates_by_segments(launcher, Update("scatter", "add", 1, n, count, 1))
     a, b = (numbers.integers(-3, 4, size).astype(dtype) for size in sizes)
     indices = numbers.integers(-n, n, count)
     x, y, index = (burn.asarray(item, device=device) for item in (a, b, indices))

@@ -4,6 +4,7 @@ A source in the folder ``sources`` is C with the macros of a dialect, which the 
 defines. The methods beside it launch it on a `KernelLauncher`, which the plugin implements.
 """
 
+from burn.shared_kernels.channels import ChannelOps
 from burn.shared_kernels.elements import (
     COMPLEX_TYPES,
     DTYPE_CODES,
@@ -40,6 +41,7 @@ __all__ = [
     "MAX_KERNEL_AXES",
     "SCALAR_CODE",
     "WORD_CODES",
+    "ChannelOps",
     "IndexingOps",
     "KernelLauncher",
     "PoolingOps",

@@ -44,6 +44,10 @@ class KernelLauncher(Protocol):
         No where compiling takes long compared with what that saves.
         """
 
+    @property
+    def max_group(self) -> int:
+        """Number of items of a group, at most."""
+
     def new(self, shape: Shape, dtype: DType) -> Primitive:
         """A dense tensor whose elements are not written yet."""
 
@@ -52,6 +56,9 @@ class KernelLauncher(Protocol):
 
     def copied(self, x: Primitive) -> Primitive:
         """A dense copy."""
+
+    def is_aligned(self, x: Primitive) -> bool:
+        """Whether the memory of four elements, from the first on, is aligned for one access."""
 
     def parts(self, x: Primitive) -> Primitive:
         """A real view of complex numbers, dense or not: their two parts along a new last axis."""

@@ -141,7 +141,10 @@ class ScanOps(SharedOps):
         parts = -(-n // chunk)
         offset = launcher.offset_of(x)
         types = {"OP": _OPERATIONS[operation], "TYPE": DTYPE_CODES[dtype.name]}
-        definitions = {"HAS_scan_rows": 1, "BY_FOUR": int(not (n % 4 or chunk % 4 or offset % 4))}
+        definitions = {
+            "HAS_scan_rows": 1,
+            "BY_FOUR": int(launcher.is_aligned(x) and not (n % 4 or chunk % 4)),
+        }
         parameters = (rows, n, 1, offset, parts, chunk, *types.values())
 
         def run(entry: str, *arrays: Primitive) -> None:

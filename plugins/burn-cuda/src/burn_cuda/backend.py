@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from burn.plugin_api import (
     REGISTRY,
+    ChannelOps,
     DeviceId,
     DType,
     DTypeUsage,
@@ -21,7 +22,6 @@ from burn.plugin_api import (
 )
 from burn_cuda.attention import AttentionOps
 from burn_cuda.base import Array
-from burn_cuda.channels import ChannelOps
 from burn_cuda.complex_numbers import ComplexOps
 from burn_cuda.convolution import ConvolutionOps
 from burn_cuda.elementwise import ElementwiseOps

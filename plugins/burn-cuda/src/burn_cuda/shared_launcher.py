@@ -48,6 +48,7 @@ class SharedLauncher:
     copied: Callable[[Array], Array]
     is_cpu: Final = False
     fixes_sizes: Final = False
+    max_group: Final = 1024
 
     def __init__(self, runtime: Runtime, dtypes: dict[Any, DType]) -> None:
         self.runtime = runtime
@@ -64,6 +65,11 @@ class SharedLauncher:
     def new(self, shape: Shape, dtype: DType) -> Array:
         """A dense array whose elements are not written yet."""
         return self.runtime.empty(shape, dtype.numpy)
+
+    @staticmethod
+    def is_aligned(x: Array) -> bool:
+        """Whether the address is a multiple of the size of four elements."""
+        return bool(x.address % (4 * x.dtype.itemsize) == 0)
 
     def parts(self, x: Array) -> Array:
         """A real array of complex numbers: their two parts along a new last axis."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from burn.plugin_api import (
     Backend,
+    ChannelOps,
     DeviceId,
     DType,
     DTypeUsage,
@@ -26,7 +27,6 @@ from burn.plugin_api import (
 )
 from burn_opencl.attention import AttentionOps
 from burn_opencl.buffers import Buffer
-from burn_opencl.channels import ChannelOps
 from burn_opencl.convolution import ConvolutionOps
 from burn_opencl.elementwise import ElementwiseOps
 from burn_opencl.fourier import FourierOps

@@ -125,9 +125,19 @@ class Launcher(ElementwiseLauncher):
         """Its cores, or what a GPU has in their stead."""
         return self.runtime.units
 
+    @property
+    def max_group(self) -> int:
+        """Items of a group, at most."""
+        return self.runtime.max_items
+
     fixes_sizes: Final = True
 
     new = empty
+
+    @staticmethod
+    def is_aligned(x: Buffer) -> bool:
+        """Whether memory, which is aligned, has a multiple of four elements before the first."""
+        return x.offset % 4 == 0
 
     @staticmethod
     def parts(x: Buffer) -> Buffer:

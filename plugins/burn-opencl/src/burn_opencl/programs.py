@@ -90,6 +90,8 @@ class Programs:
         files = ["dialect.cl", "common.c"]
         if file.endswith(".c") and _USES_FOUR.search(text):
             files += ["vec4.cl", "four.c"]
+        if file.endswith(".c") and self._runtime.is_cpu and "load_vector" in text:
+            files.append("row_helpers.cl")
         source += "\n".join([*map(text_of, files), body, text])
         program = self._programs.get(source)
         if program is None:
