@@ -192,6 +192,15 @@ def test_the_pages_of_operations_are_what_the_code_says(run_python):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@pytest.mark.skipif(
+    not burn.Device.enumerate("opencl") or not burn.Device.enumerate("torch"),
+    reason="not all backends of the page are here",
+)
+def test_the_page_of_who_computes_what_is_what_the_backends_have(run_python):
+    result = run_python(DOCS / "bodies.py", "--check")
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 def test_the_function_page_has_an_anchor_for_every_public_function(site):
     text = (site / "reference" / "functions.html").read_text(encoding="utf-8")
     modules = ["burn", *(f"burn.{name}" for name in NAMESPACES)]
