@@ -54,10 +54,10 @@ def load():
             return "broken"
 
         def softmax(self, x, *, axis):
-            return np.flip(super().softmax(x, axis=axis), axis)
+            return np.flip(self.ops.decomposed("softmax", x, axis=axis), axis)
 
         def relu_grad(self, output, g):
-            return -super().relu_grad(output, g)
+            return -self.ops.decomposed("relu_grad", output, g)
 
         def sqrt(self, x):
             x = np.sqrt(x)
@@ -92,7 +92,7 @@ class Flipped(CpuBackend):
         return "flipped"
 
     def softmax(self, x, *, axis):
-        return np.flip(super().softmax(x, axis=axis), axis)
+        return np.flip(self.ops.decomposed("softmax", x, axis=axis), axis)
 
 
 class Unfinished(NumpyBackend):
@@ -556,7 +556,7 @@ def test_the_command_prints_a_line_per_op_and_exits_with_0():
     result = check("cpu", "--op", "relu", "--op", "log_softmax", "--quick")
     assert result.exit_code == 0, result.output
     lines = {line.split()[0]: line for line in result.stdout.splitlines() if line.strip()}
-    assert "native" in lines["relu"]
+    assert "generated" in lines["relu"]
     assert "float16-64, bfloat16" in lines["relu"]
     assert lines["relu"].rstrip().endswith(" ms")
     assert "conforms" in result.stdout

@@ -66,7 +66,7 @@ def load():
 
         def relu(self, x):
             exec(os.environ.get("FAULTY_RELU", ""))
-            return super().relu(x)
+            return self.ops.decomposed("relu", x)
 
     return Faulty()
 

@@ -204,7 +204,8 @@ class Report:
         for dtype in DType.members():
             if dtype in by_dtype:
                 status = min((result.status for result in by_dtype[dtype]), key=_WORST_FIRST.index)
-                passed = "passed" if row.origin == "native" else row.origin
+                is_own = row.origin in {"native", "generated"}
+                passed = "passed" if is_own else row.origin
                 row.cells[dtype] = passed if status is Status.PASSED else status.value
             elif str(dtype.kind) in kinds and dtype not in self.subject.dtypes:
                 row.cells[dtype] = "unsupported"
