@@ -12,7 +12,7 @@ import torch
 import burn
 from burn.nn import functional as F
 from burn.plugin_api import registry
-from burn_torch.settings import in_any_order
+from burn_torch.settings import Precision, in_any_order
 
 DEVICE = burn.Device("torch/cpu")
 
@@ -202,6 +202,19 @@ def test_a_program_of_torch_trains_while_burn_computes():
         np.testing.assert_allclose(second["gradient"], first["gradient"], rtol=1e-5)
     thread.join()
     assert not errors
+
+
+@pytest.mark.parametrize("warn_only", [False, True])
+def test_products_of_cublas_run_where_torch_refuses_them_as_not_deterministic(warn_only):
+    precision = Precision("cuda", "matmul")
+    assert not precision.is_reduced()
+    with deterministic(warn_only=warn_only):
+        assert precision.is_reduced()
+        with precision.exact():
+            assert not torch.are_deterministic_algorithms_enabled()
+        assert torch.are_deterministic_algorithms_enabled()
+        assert torch.is_deterministic_algorithms_warn_only_enabled() is warn_only
+    assert not precision.is_reduced()
 
 
 class UnorderedBackend(type(DEVICE.backend)):

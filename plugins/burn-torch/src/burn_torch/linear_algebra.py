@@ -92,7 +92,9 @@ class LinearAlgebraOps(TorchOps):
         """Whether torch, as it is set, computes products of a dtype exactly."""
         if dtype in _EXACT_DTYPES:
             return not self.products.is_reduced()
-        return dtype in HALF_FLOATS and not self.on_host
+        if self.on_host or dtype not in HALF_FLOATS:
+            return False
+        return not torch.are_deterministic_algorithms_enabled()
 
     def _product(self, function: Callable[..., Tensor], *operands: Tensor | None) -> Tensor:
         """A product under exact settings without autocast; 16-bit floats in float32 on the host."""

@@ -23,6 +23,7 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 _EXACT_SETTINGS: Final = ("ieee", "none")
 _lock: Final = new_rlock()
+_is_ordered = torch.are_deterministic_algorithms_enabled
 _get: Any = getattr(torch._C, "_get_fp32_precision_getter", None)
 _set: Any = getattr(torch._C, "_set_fp32_precision_setter", None)
 _BEFORE_2_9: Final[dict[tuple[str, str], tuple[str, str]]] = {
@@ -49,17 +50,22 @@ class Precision:
         self.is_reduced: Callable[[], bool] = _never
         """Whether torch is set to round operands, or another call has changed that for a while.
 
+        Or torch refuses products, as those of cuBLAS where it is set to deterministic algorithms.
+
         The setting that it changes back to may be another one, so such a call has to be waited for.
         """
         if library == "mkldnn" and not _has_bfloat16_products():
             return
         if _get is not None and library in ("cuda", "mkldnn"):
+            on_cuda = library == "cuda"
             self.is_reduced = lambda: (
-                self._contexts > 0 or _get(library, kind) not in _EXACT_SETTINGS
+                self._contexts > 0
+                or _get(library, kind) not in _EXACT_SETTINGS
+                or (on_cuda and _is_ordered())
             )
         elif self._key in _BEFORE_2_9:
             allows_tf32 = getattr(torch._C, _BEFORE_2_9[self._key][0])
-            self.is_reduced = lambda: self._contexts > 0 or allows_tf32()
+            self.is_reduced = lambda: self._contexts > 0 or allows_tf32() or _is_ordered()
 
     def exact(self) -> contextlib.AbstractContextManager[None]:
         """Context in which operands of float32 products are not rounded."""
@@ -73,7 +79,7 @@ class Precision:
 
     @contextlib.contextmanager
     def _set_to(self, precision: str) -> Iterator[None]:
-        with _lock:
+        with any_order():
             before = _get(*self._key) if _get is not None else None
             self._contexts += 1
             self._change(precision)
@@ -107,8 +113,23 @@ def without_autocast(device: torch.device) -> contextlib.AbstractContextManager[
     return torch.autocast(device.type, enabled=False)
 
 
+@contextlib.contextmanager
+def any_order() -> Iterator[None]:
+    """Context in which torch may use kernels whose order of summation varies, its default."""
+    with _lock:
+        is_ordered = _is_ordered()
+        warns = torch.is_deterministic_algorithms_warn_only_enabled()
+        if is_ordered:
+            torch.use_deterministic_algorithms(mode=False)
+        try:
+            yield
+        finally:
+            if is_ordered:
+                torch.use_deterministic_algorithms(mode=True, warn_only=warns)
+
+
 def in_any_order(method: _Method) -> _Method:
-    """A method whose kernels add in an order that varies on some devices, torch's default.
+    """A method whose kernels add in an order that varies on some devices.
 
     Torch refuses such kernels, or warns of them, where a user's program is set to deterministic
     algorithms; that is the setting of the program's own calls of torch.
@@ -116,14 +137,9 @@ def in_any_order(method: _Method) -> _Method:
 
     @functools.wraps(method)
     def call(self: Any, *operands: Any, **attributes: Any) -> Any:
-        if not torch.are_deterministic_algorithms_enabled():
+        if not _is_ordered():
             return method(self, *operands, **attributes)
-        with _lock:
-            warns = torch.is_deterministic_algorithms_warn_only_enabled()
-            torch.use_deterministic_algorithms(mode=False)
-            try:
-                return method(self, *operands, **attributes)
-            finally:
-                torch.use_deterministic_algorithms(mode=True, warn_only=warns)
+        with any_order():
+            return method(self, *operands, **attributes)
 
     return call  # type: ignore[return-value]  # of the signature of the method
