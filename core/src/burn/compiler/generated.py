@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from burn.compiler.fusion import fuses, planned
 from burn.compiler.passes import lowered
 from burn.compiler.plan import KernelCall, Target
 from burn.compiler.straight import Straight
 from burn.ir import GraphIr, OperationIr
-from burn.ops import REGISTRY, Op, OpTable, Tag, observing
+from burn.ops import REGISTRY, STEPS, OpTable, Tag, observing, size
 
 if TYPE_CHECKING:
     from burn.kernels import Kernel
@@ -23,9 +23,9 @@ class Generated(Straight):
     """A program as kernels in the language of the backend (`Backend.dialect`), and calls of ops.
 
     An op that the backend itself has a kernel for stays a call where that pays: products,
-    convolutions, sorts, random numbers, reads and writes at indices, and steps of optimizers, which
-    are one launch for all parameters. All else is part of generated kernels, or decomposed until it
-    is.
+    convolutions, sorts, random numbers, reads and writes at indices, and steps of optimizers for
+    small parameters, which are one launch for all of them. All else is part of generated kernels,
+    or decomposed until it is.
 
     Parameters
     ----------
@@ -40,8 +40,7 @@ class Generated(Straight):
         self._codes: dict[Kernel, Code] = {}
 
         def keeps(operation: OperationIr) -> bool:
-            definition = REGISTRY[operation.name]
-            return _stays(definition) and table.origin(definition) == "native"
+            return _stays(operation) and table.origin(REGISTRY[operation.name]) == "native"
 
         reports_late = getattr(self._backend, "named", None) is not None
         target = Target(self._backend.dialect.dtypes, keeps, reports_late=reports_late)
@@ -65,12 +64,16 @@ class Generated(Straight):
         return {f"{code.entry}_{number}": code.text for number, code in enumerate(codes)}
 
 
-def _stays(definition: Op) -> bool:
+_LARGE: Final = 1 << 14
+"""Elements of a parameter from which a kernel of its own, which overwrites it, is faster."""
+
+
+def _stays(operation: OperationIr) -> bool:
     """Whether a call of an op is better than a generated kernel, where the backend has the op."""
-    tags = definition.tags
+    tags = REGISTRY[operation.name].tags
     if tags & (Tag.RANDOM | Tag.CHECKS_INDICES):
         return True
-    is_step = definition.returns_tuple and any(
-        operand.is_list for operand in definition.operands.values()
-    )
-    return is_step or (Tag.COMPUTE_BOUND in tags and Tag.REDUCTION not in tags)
+    if operation.name in STEPS:
+        sizes = [size(tensor.shape) for tensor in operation.outputs]  # type: ignore[arg-type]  # lengths are known
+        return sum(sizes) < _LARGE * len(sizes)
+    return Tag.COMPUTE_BOUND in tags and Tag.REDUCTION not in tags
