@@ -11,7 +11,7 @@ from burn.optim._paths import matching
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
 
-__all__ = ["Columns", "Common", "Mask", "Rate", "Values", "check_groups", "overrides_of"]
+__all__ = ["Common", "Lists", "Mask", "Rate", "Values", "check_groups", "overrides_of"]
 
 Rate: TypeAlias = "float | Callable[[int], float]"
 """A learning rate, or a schedule: the rate of each step, which are counted from 1."""
@@ -22,8 +22,8 @@ Mask: TypeAlias = "str | Sequence[str] | Callable[[str, Tensor], bool]"
 Values: TypeAlias = "tuple[Sequence[Tensor], Sequence[Sequence[Tensor]]]"
 """Parameters, and for each state that an optimizer keeps, that state of each parameter."""
 
-Columns: TypeAlias = "list[list[Tensor]]"
-"""For each state that an optimizer keeps, a list of that state of each parameter."""
+Lists: TypeAlias = "tuple[list[Tensor], list[Tensor], list[list[Tensor]]]"
+"""Parameters, their gradients, and for each state that an optimizer keeps a list of it."""
 
 
 class Common(TypedDict, total=False):

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
+from burn.docstrings import documented_as
 from burn.dtype import float32
 from burn.functions.creation import full, zeros
 from burn.functions.data_type import finfo
@@ -15,7 +16,8 @@ from burn.functions.linalg.norms import vector_norm
 from burn.functions.nn.optimizer import adagrad_step, sgd_step
 from burn.functions.statistical import mean
 from burn.ops.arguments import real_number
-from burn.optim._options import Columns, Common, Rate, Values
+from burn.optim._options import Common, Lists, Rate, Values
+from burn.optim.adam import AdamW
 from burn.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
@@ -25,16 +27,17 @@ if TYPE_CHECKING:
 __all__ = ["Adafactor"]
 
 
+@documented_as(AdamW)
 class Adafactor(Optimizer):
     """Adafactor (Shazeer and Stern, 2018, arXiv:1804.04235), as ``torch.optim.Adafactor``.
 
     Of the squares of the gradients of a matrix it keeps the means of its rows and of its columns,
     whose product stands for their moving means; it has no first moment.
 
+    The other parameters are those of `AdamW`.
+
     Parameters
     ----------
-    parameters : Module, or containers of tensors, optional
-        See `Optimizer`.
     learning_rate : float or schedule
         Largest factor of the step. Step t has ``min(learning_rate, 1 / sqrt(t))`` times the root
         mean square of the parameter.
@@ -46,10 +49,6 @@ class Adafactor(Optimizer):
         What the root mean square of a parameter is at least.
     clip_threshold : float
         Root mean square that a step is scaled down to, before it has the factor.
-    weight_decay : float
-        Each step multiplies the parameter by ``1 - learning_rate * weight_decay``.
-    **common
-        `groups`, `weight_decay_mask`, `clip_value` and `clip_norm` of `Optimizer`.
 
     Examples
     --------
@@ -102,14 +101,8 @@ class Adafactor(Optimizer):
             return shape, (0,)
         return (*shape[:-1], 1), (*shape[:-2], 1, shape[-1])
 
-    def _compute(
-        self,
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        states: Columns,
-        step: int,
-        options: dict[str, Any],
-    ) -> Values:
+    def _compute(self, lists: Lists, step: int, options: dict[str, Any]) -> Values:
+        parameters, gradients, states = lists
         rows, columns = states
         like = parameters[0]
         kind: dict[str, Any] = {

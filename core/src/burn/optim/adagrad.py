@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Unpack
 
+from burn.docstrings import documented_as
 from burn.functions.creation import full_like
 from burn.functions.nn.optimizer import adagrad_step, rmsprop_step
 from burn.ops.arguments import real_number
-from burn.optim._options import Columns, Common, Rate, Values
+from burn.optim._options import Common, Lists, Rate, Values
 from burn.optim.optimizer import Optimizer
+from burn.optim.sgd import SGD
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -17,27 +19,22 @@ if TYPE_CHECKING:
 __all__ = ["Adagrad", "RMSprop"]
 
 
+@documented_as(SGD)
 class Adagrad(Optimizer):
     """Adagrad (Duchi et al., 2011, JMLR 12), as ``torch.optim.Adagrad``.
 
     The step is `burn.optim.adagrad_step`.
 
+    The other parameters are those of `SGD`.
+
     Parameters
     ----------
-    parameters : Module, or containers of tensors, optional
-        See `Optimizer`.
-    learning_rate : float or schedule
-        Factor of the step.
     learning_rate_decay : float
         The learning rate of step ``n`` is divided by ``1 + (n - 1) * learning_rate_decay``.
-    weight_decay : float
-        Factor of the parameter that is added to the gradient.
     initial_total : float
         The sum of squares before the first step.
     epsilon : float
         Added to the square root of the sum.
-    **common
-        `groups`, `weight_decay_mask`, `clip_value` and `clip_norm` of `Optimizer`.
 
     Examples
     --------
@@ -79,43 +76,30 @@ class Adagrad(Optimizer):
     def _first_states(self, parameter: Tensor, options: Mapping[str, Any]) -> tuple[Tensor, ...]:
         return (full_like(parameter, options["initial_total"]),)
 
-    def _compute(
-        self,
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        states: Columns,
-        step: int,
-        options: dict[str, Any],
-    ) -> Values:
+    def _compute(self, lists: Lists, step: int, options: dict[str, Any]) -> Values:
+        parameters, gradients, states = lists
         del options["initial_total"]
-        new, totals = adagrad_step(parameters, gradients, *states, step=step, **options)
-        return new, [totals]
+        new, *totals = adagrad_step(parameters, gradients, *states, step=step, **options)
+        return new, totals
 
 
+@documented_as(SGD)
 class RMSprop(Optimizer):
     """RMSprop (Hinton et al., 2012, lecture 6e), as ``torch.optim.RMSprop``.
 
     The step is `burn.optim.rmsprop_step`.
 
+    The other parameters are those of `SGD`.
+
     Parameters
     ----------
-    parameters : Module, or containers of tensors, optional
-        See `Optimizer`.
-    learning_rate : float or schedule
-        Factor of the step.
     alpha : float
         Decay of the means, in [0, 1).
     epsilon : float
         Added to the square root.
-    weight_decay : float
-        Factor of the parameter that is added to the gradient.
-    momentum : float
-        Factor of the old velocity.
     centered : bool
         Whether the square of the mean gradient is subtracted from the mean of squares (Graves,
         2013, arXiv:1308.0850).
-    **common
-        `groups`, `weight_decay_mask`, `clip_value` and `clip_norm` of `Optimizer`.
 
     Examples
     --------
@@ -153,15 +137,9 @@ class RMSprop(Optimizer):
         velocity = ("velocity",) if options["momentum"] else ()
         return ("second_moment", *velocity, *(("first_moment",) if options["centered"] else ()))
 
-    def _compute(
-        self,
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        states: Columns,
-        step: int,
-        options: dict[str, Any],
-    ) -> Values:
+    def _compute(self, lists: Lists, step: int, options: dict[str, Any]) -> Values:
         del step
+        parameters, gradients, states = lists
         names = self._states_of(options)
         del options["centered"]
         by_name: dict[str, Any] = dict(zip(names, states, strict=True))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+from burn.docstrings import documented_as
 from burn.functions.nn.optimizer import adam_step, amsgrad_step
-from burn.optim._options import Columns, Common, Rate, Values
+from burn.optim._options import Common, Lists, Rate, Values
 from burn.optim.optimizer import Optimizer
-
-if TYPE_CHECKING:
-    from burn.tensor.tensor import Tensor
 
 __all__ = ["Adam", "AdamW"]
 
@@ -79,14 +77,8 @@ class Adam(Optimizer):
         largest = ("largest_moment",) if options["amsgrad"] else ()
         return ("first_moment", "second_moment", *largest)
 
-    def _compute(
-        self,
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        states: Columns,
-        step: int,
-        options: dict[str, Any],
-    ) -> Values:
+    def _compute(self, lists: Lists, step: int, options: dict[str, Any]) -> Values:
+        parameters, gradients, states = lists
         function: Any = amsgrad_step if options.pop("amsgrad") else adam_step
         new, *moments = function(
             parameters, gradients, *states, step=step, decoupled=self._is_decoupled, **options
@@ -94,27 +86,18 @@ class Adam(Optimizer):
         return new, moments
 
 
+@documented_as(Adam)
 class AdamW(Adam):
     """Adam with decoupled weight decay (Loshchilov and Hutter, 2019, arXiv:1711.05101).
 
     As ``torch.optim.AdamW``. The step is `burn.optim.adam_step`.
 
+    The other parameters are those of `Adam`.
+
     Parameters
     ----------
-    parameters : Module, or containers of tensors, optional
-        See `Optimizer`.
-    learning_rate : float or schedule
-        Factor of the step.
-    beta1, beta2 : float
-        Decay of the moments, in [0, 1).
-    epsilon : float
-        Added to the square root of the second moment.
     weight_decay : float
         Each step multiplies the parameter by ``1 - learning_rate * weight_decay``.
-    amsgrad : bool
-        Whether the largest of all second moments divides (Reddi et al., 2018, arXiv:1904.09237).
-    **common
-        `groups`, `weight_decay_mask`, `clip_value` and `clip_norm` of `Optimizer`.
 
     Examples
     --------

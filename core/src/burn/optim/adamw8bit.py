@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 
+from burn.docstrings import documented_as
 from burn.dtype import float32, uint8
 from burn.functions.creation import asarray, zeros
 from burn.functions.elementwise import abs, equal
@@ -22,7 +23,8 @@ from burn.functions.searching import searchsorted, where
 from burn.functions.statistical import max
 from burn.ops.arguments import as_integer
 from burn.ops.shapes import size
-from burn.optim._options import Columns, Common, Rate, Values
+from burn.optim._options import Common, Lists, Rate, Values
+from burn.optim.adam import AdamW
 from burn.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
@@ -35,6 +37,7 @@ _DECADES: Final = 7
 """Powers of ten that the numbers of codes span: an exponent of the paper's section 2.1."""
 
 
+@documented_as(AdamW)
 class AdamW8bit(Optimizer):
     """`AdamW` whose moments take a byte an element (Dettmers et al., 2022, arXiv:2110.02861).
 
@@ -42,24 +45,14 @@ class AdamW8bit(Optimizer):
     magnitude, and its elements are codes of 256 numbers that are the closer, the nearer they are to
     0. The step is `burn.optim.adam_step` of the moments that the codes stand for.
 
+    The other parameters are those of `AdamW`.
+
     Parameters
     ----------
-    parameters : Module, or containers of tensors, optional
-        See `Optimizer`.
-    learning_rate : float or schedule
-        Factor of the step.
-    beta1, beta2 : float
-        Decay of the moments, in [0, 1).
-    epsilon : float
-        Added to the square root of the second moment.
-    weight_decay : float
-        Each step multiplies the parameter by ``1 - learning_rate * weight_decay``.
     block_size : int
         Number of elements that share a scale.
     least_size : int
         Parameters with fewer elements have moments of floats, as in `AdamW`.
-    **common
-        `groups`, `weight_decay_mask`, `clip_value` and `clip_norm` of `Optimizer`.
 
     Examples
     --------
@@ -125,14 +118,8 @@ class AdamW8bit(Optimizer):
         blocks = -(-count // length)
         return ((blocks, length), (blocks, 1)) * 2
 
-    def _compute(
-        self,
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        states: Columns,
-        step: int,
-        options: dict[str, Any],
-    ) -> Values:
+    def _compute(self, lists: Lists, step: int, options: dict[str, Any]) -> Values:
+        parameters, gradients, states = lists
         del options["block_size"], options["least_size"]
         tables = [_Table(parameters[0], numbers) for numbers in (_signed(), _unsigned())]
         moments = [

@@ -3,40 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+from burn.docstrings import documented_as
 from burn.functions.nn.optimizer import adan_step
-from burn.optim._options import Columns, Common, Rate, Values
+from burn.optim._options import Common, Lists, Rate, Values
+from burn.optim.adam import Adam
 from burn.optim.optimizer import Optimizer
-
-if TYPE_CHECKING:
-    from burn.tensor.tensor import Tensor
 
 __all__ = ["Adan"]
 
 
+@documented_as(Adam)
 class Adan(Optimizer):
     """Adan (Xie et al., 2022, arXiv:2208.06677).
 
     The step is `burn.optim.adan_step`.
 
+    The other parameters are those of `Adam`.
+
     Parameters
     ----------
-    parameters : Module, or containers of tensors, optional
-        See `Optimizer`.
-    learning_rate : float or schedule
-        Factor of the step.
     beta1, beta2, beta3 : float
         Decay of the means of gradients, of their differences and of squares, in [0, 1).
-    epsilon : float
-        Added to the square root of the second moment.
     weight_decay : float
         Decoupled weight decay.
     proximal : bool
         Whether the weight decay divides the parameter by ``1 + learning_rate * weight_decay`` after
         the step. Else it multiplies it by ``1 - learning_rate * weight_decay`` before.
-    **common
-        `groups`, `weight_decay_mask`, `clip_value` and `clip_norm` of `Optimizer`.
 
     Examples
     --------
@@ -78,14 +72,8 @@ class Adan(Optimizer):
         del options
         return True  # there is no gradient before the first
 
-    def _compute(
-        self,
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        states: Columns,
-        step: int,
-        options: dict[str, Any],
-    ) -> Values:
+    def _compute(self, lists: Lists, step: int, options: dict[str, Any]) -> Values:
+        parameters, gradients, states = lists
         previous, *moments = states
         if self._is_first(step):
             previous = gradients

@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+from burn.docstrings import documented_as
 from burn.functions.creation import zeros_like
 from burn.functions.elementwise import greater, logical_and
 from burn.functions.linalg.norms import vector_norm
 from burn.functions.nn.optimizer import adam_step, sgd_step
 from burn.functions.searching import where
-from burn.optim._options import Columns, Common, Rate, Values
+from burn.optim._options import Common, Lists, Rate, Values
+from burn.optim.adam import Adam
 from burn.optim.optimizer import Optimizer
-
-if TYPE_CHECKING:
-    from burn.tensor.tensor import Tensor
 
 __all__ = ["Lamb"]
 
 
+@documented_as(Adam)
 class Lamb(Optimizer):
     """LAMB (You et al., 2020, arXiv:1904.00962): Adam with a step length for each parameter.
 
     The step of Adam, plus ``weight_decay * parameter``, is scaled to the norm of the parameter;
     where one of both is 0 it is not scaled.
 
+    The other parameters are those of `Adam`.
+
     Parameters
     ----------
-    parameters : Module, or containers of tensors, optional
-        See `Optimizer`.
     learning_rate : float or schedule
         Factor of the step: the length of a step relative to that of the parameter.
-    beta1, beta2 : float
-        Decay of the moments, in [0, 1).
-    epsilon : float
-        Added to the square root of the second moment.
     weight_decay : float
         Factor of the parameter that is added to the step, before it is scaled.
-    **common
-        `groups`, `weight_decay_mask`, `clip_value` and `clip_norm` of `Optimizer`.
 
     Examples
     --------
@@ -72,14 +66,8 @@ class Lamb(Optimizer):
         }
         super().__init__(parameters, options, **common)
 
-    def _compute(
-        self,
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        states: Columns,
-        step: int,
-        options: dict[str, Any],
-    ) -> Values:
+    def _compute(self, lists: Lists, step: int, options: dict[str, Any]) -> Values:
+        parameters, gradients, states = lists
         rate, decay = options.pop("learning_rate"), options.pop("weight_decay")
         zeros = [zeros_like(x) for x in parameters]
         # From 0, against the gradient: the direction of the step.

@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+from burn.docstrings import documented_as
 from burn.functions.nn.optimizer import lion_step
-from burn.optim._options import Columns, Common, Rate, Values
+from burn.optim._options import Common, Lists, Rate, Values
+from burn.optim.adam import AdamW
 from burn.optim.optimizer import Optimizer
-
-if TYPE_CHECKING:
-    from burn.tensor.tensor import Tensor
 
 __all__ = ["Lion"]
 
 
+@documented_as(AdamW)
 class Lion(Optimizer):
     """Lion (Chen et al., 2023, arXiv:2302.06675).
 
     The step is `burn.optim.lion_step`.
 
+    The other parameters are those of `AdamW`.
+
     Parameters
     ----------
-    parameters : Module, or containers of tensors, optional
-        See `Optimizer`.
     learning_rate : float or schedule
         Length of the step of each element.
     beta1 : float
         Factor of the moment in the step, in [0, 1).
     beta2 : float
         Decay of the moment, in [0, 1).
-    weight_decay : float
-        Each step multiplies the parameter by ``1 - learning_rate * weight_decay``.
-    **common
-        `groups`, `weight_decay_mask`, `clip_value` and `clip_norm` of `Optimizer`.
 
     Examples
     --------
@@ -64,14 +60,8 @@ class Lion(Optimizer):
         }
         super().__init__(parameters, options, **common)
 
-    def _compute(
-        self,
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        states: Columns,
-        step: int,
-        options: dict[str, Any],
-    ) -> Values:
+    def _compute(self, lists: Lists, step: int, options: dict[str, Any]) -> Values:
         del step
-        new, moments = lion_step(parameters, gradients, *states, **options)
-        return new, [moments]
+        parameters, gradients, states = lists
+        new, *moments = lion_step(parameters, gradients, *states, **options)
+        return new, moments

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from burn.docstrings import documented_as
 from burn.errors import DTypeError, OperandTypeError, ShapeError
 from burn.functions.common import DTypeLike
 from burn.functions.elementwise import maximum
@@ -13,7 +14,8 @@ from burn.functions.linalg.norms import vector_norm
 from burn.functions.nn.optimizer import sgd_step
 from burn.functions.normalize import as_dtype, check_choice
 from burn.ops.arguments import as_integer, real_number
-from burn.optim._options import Columns, Common, Rate, Values
+from burn.optim._options import Common, Lists, Rate, Values
+from burn.optim.adam import AdamW
 from burn.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ __all__ = ["Muon"]
 _COEFFICIENTS: Final = (3.4445, -4.7750, 2.0315)
 
 
+@documented_as(AdamW)
 class Muon(Optimizer):
     """Momentum whose steps are made orthogonal, for matrices; as ``torch.optim.Muon``.
 
@@ -33,14 +36,12 @@ class Muon(Optimizer):
     https://kellerjordan.github.io/posts/muon). It is for the weights of hidden layers. Update all
     other parameters by another optimizer: both take the same gradients.
 
+    The other parameters are those of `AdamW`.
+
     Parameters
     ----------
     parameters : Module, or containers of tensors, optional
         See `Optimizer`; each with two axes.
-    learning_rate : float or schedule
-        Factor of the step.
-    weight_decay : float
-        Each step multiplies the parameter by ``1 - learning_rate * weight_decay``.
     momentum : float
         Decay of the mean of gradients, in [0, 1).
     nesterov : bool
@@ -58,8 +59,6 @@ class Muon(Optimizer):
     dtype : DType
         In which the iteration computes. bfloat16 is precise enough; in float32 on devices without
         it.
-    **common
-        `groups`, `weight_decay_mask`, `clip_value` and `clip_norm` of `Optimizer`.
 
     Raises
     ------
@@ -143,15 +142,9 @@ class Muon(Optimizer):
         _check_matrix(parameter, "of Muon.init")
         return super()._first_states(parameter, options)
 
-    def _compute(
-        self,
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        states: Columns,
-        step: int,
-        options: dict[str, Any],
-    ) -> Values:
+    def _compute(self, lists: Lists, step: int, options: dict[str, Any]) -> Values:
         del step
+        parameters, gradients, states = lists
         (old,), momentum = states, options["momentum"]
         # The velocities of this step are the means; its parameters are not used.
         _, means = sgd_step(

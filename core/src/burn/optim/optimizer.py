@@ -18,7 +18,7 @@ from burn.ops.arguments import real_number
 from burn.ops.optimizers.optimizer import check_numbers
 from burn.optim._gradients import with_gradients
 from burn.optim._hints import Hinted, Unknown, refuse_keywords
-from burn.optim._options import Columns, Mask, Rate, Values, check_groups, overrides_of
+from burn.optim._options import Lists, Mask, Rate, Values, check_groups, overrides_of
 from burn.optim._paths import named_parameters, paths_of
 from burn.optim._saved import load_states, saved_states
 from burn.optim._slots import (
@@ -154,14 +154,7 @@ class Optimizer(Hinted):
         """Whether the number of a step is 1; a runtime number is of a later one."""
         return step.__class__ is int and step == 1
 
-    def _compute(
-        self,
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        states: Columns,
-        step: int,
-        options: dict[str, Any],
-    ) -> Values:
+    def _compute(self, lists: Lists, step: int, options: dict[str, Any]) -> Values:
         """The parameters and the columns of states after a step."""
         raise NotImplementedError
 
@@ -271,9 +264,9 @@ class Optimizer(Hinted):
         if self._is_one_op and traced is None and where is None:
             donated = donated_operands(slots, gradients, columns)
             if donated is not None:
-                return self._compute(*donated, number, options)
+                return self._compute(donated, number, options)
         parameters = values_of(slots)
-        new = self._compute(parameters, gradients, columns, number, options)
+        new = self._compute((parameters, gradients, columns), number, options)
         return new if where is None else _chosen(plain(where), new, (parameters, columns))
 
     def _states_before(self, x: Tensor, options: Mapping[str, Any]) -> tuple[Tensor, ...]:
@@ -399,13 +392,12 @@ class Optimizer(Hinted):
                 options["learning_rate"] = rate
             options["learning_rate"] = rate_at(options["learning_rate"], number, self._name)
             columns = zip(*[state.values[index] for index in indices], strict=True)
-            stepped, states = self._compute(
+            lists = (
                 [values[index] for index in indices],
                 [found[index] for index in indices],
                 [list(column) for column in columns],
-                number,
-                options,
             )
+            stepped, states = self._compute(lists, number, options)
             for index, value, *item in zip(indices, stepped, *states, strict=True):
                 new[index] = with_value(leaves[index], value)
                 kept[index] = tuple(item)

@@ -3,30 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import Any, Unpack
 
+from burn.docstrings import documented_as
 from burn.errors import ArgumentError
 from burn.functions.nn.optimizer import sgd_step
-from burn.optim._options import Columns, Common, Rate, Values
+from burn.optim._options import Common, Lists, Rate, Values
+from burn.optim.adam import Adam
 from burn.optim.optimizer import Optimizer
-
-if TYPE_CHECKING:
-    from burn.tensor.tensor import Tensor
 
 __all__ = ["SGD"]
 
 
+@documented_as(Adam)
 class SGD(Optimizer):
     """Gradient descent with momentum (Sutskever et al., 2013), as ``torch.optim.SGD``.
 
     The step is `burn.optim.sgd_step`.
 
+    The other parameters are those of `Adam`.
+
     Parameters
     ----------
-    parameters : Module, or containers of tensors, optional
-        See `Optimizer`.
-    learning_rate : float or schedule
-        Factor of the step.
     momentum : float
         Factor of the old velocity.
     dampening : float
@@ -35,8 +33,6 @@ class SGD(Optimizer):
         Factor of the parameter that is added to the gradient.
     nesterov : bool
         Whether the gradient is added to the velocity once more; with momentum only.
-    **common
-        `groups`, `weight_decay_mask`, `clip_value` and `clip_norm` of `Optimizer`.
 
     Raises
     ------
@@ -90,14 +86,8 @@ class SGD(Optimizer):
     def _is_first_special(self, options: Mapping[str, Any]) -> bool:
         return bool(options["momentum"] and options["dampening"])
 
-    def _compute(
-        self,
-        parameters: list[Tensor],
-        gradients: list[Tensor],
-        states: Columns,
-        step: int,
-        options: dict[str, Any],
-    ) -> Values:
+    def _compute(self, lists: Lists, step: int, options: dict[str, Any]) -> Values:
+        parameters, gradients, states = lists
         if self._is_first(step):
             options["dampening"] = 0.0  # the first velocity is the gradient
         new, velocities = sgd_step(parameters, gradients, *states, **options)

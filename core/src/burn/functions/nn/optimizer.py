@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +15,7 @@ from burn.functions.normalize import as_flag
 from burn.ir import ScalarIr
 from burn.ops import REGISTRY, Donated
 from burn.ops.arguments import as_integer, real_number
+from burn.ops.signature import Role
 
 if TYPE_CHECKING:
     from burn.tensor.tensor import Tensor
@@ -97,15 +99,14 @@ def sgd_step(
     >>> x.tolist(), y.tolist()
     ([0.0], [1.875])
     """
-    operation = "sgd_step"
     return _stepped(
-        operation,
+        "sgd_step",
         (parameter, gradient, velocity),
-        learning_rate=_as_rate(learning_rate, "learning_rate", operation),
-        momentum=_as_rate(momentum, "momentum", operation),
-        dampening=_as_rate(dampening, "dampening", operation),
-        weight_decay=_as_float(weight_decay, "weight_decay", operation),
-        nesterov=as_flag(nesterov, "nesterov", operation),
+        learning_rate=learning_rate,
+        momentum=momentum,
+        dampening=dampening,
+        weight_decay=weight_decay,
+        nesterov=nesterov,
     )
 
 
@@ -176,17 +177,16 @@ def adam_step(
     >>> x.tolist()
     [0.75]
     """
-    operation = "adam_step"
     return _stepped(
-        operation,
+        "adam_step",
         (parameter, gradient, first_moment, second_moment, None),
-        step=_as_step(step, operation),
-        learning_rate=_as_rate(learning_rate, "learning_rate", operation),
-        beta1=_as_float(beta1, "beta1", operation),
-        beta2=_as_float(beta2, "beta2", operation),
-        epsilon=_as_float(epsilon, "epsilon", operation),
-        weight_decay=_as_float(weight_decay, "weight_decay", operation),
-        decoupled=as_flag(decoupled, "decoupled", operation),
+        step=step,
+        learning_rate=learning_rate,
+        beta1=beta1,
+        beta2=beta2,
+        epsilon=epsilon,
+        weight_decay=weight_decay,
+        decoupled=decoupled,
     )[:3]
 
 
@@ -234,17 +234,16 @@ def amsgrad_step(
     >>> x.tolist()
     [0.75]
     """
-    operation = "adam_step"
     return _stepped(
-        operation,
+        "adam_step",
         (parameter, gradient, first_moment, second_moment, largest_moment),
-        step=_as_step(step, operation),
-        learning_rate=_as_rate(learning_rate, "learning_rate", operation),
-        beta1=_as_float(beta1, "beta1", operation),
-        beta2=_as_float(beta2, "beta2", operation),
-        epsilon=_as_float(epsilon, "epsilon", operation),
-        weight_decay=_as_float(weight_decay, "weight_decay", operation),
-        decoupled=as_flag(decoupled, "decoupled", operation),
+        step=step,
+        learning_rate=learning_rate,
+        beta1=beta1,
+        beta2=beta2,
+        epsilon=epsilon,
+        weight_decay=weight_decay,
+        decoupled=decoupled,
     )
 
 
@@ -295,15 +294,14 @@ def adagrad_step(
     >>> x.tolist(), total.tolist()
     ([0.75], [4.0])
     """
-    operation = "adagrad_step"
     return _stepped(
-        operation,
+        "adagrad_step",
         (parameter, gradient, total),
-        step=_as_step(step, operation),
-        learning_rate=_as_rate(learning_rate, "learning_rate", operation),
-        learning_rate_decay=_as_float(learning_rate_decay, "learning_rate_decay", operation),
-        epsilon=_as_float(epsilon, "epsilon", operation),
-        weight_decay=_as_float(weight_decay, "weight_decay", operation),
+        step=step,
+        learning_rate=learning_rate,
+        learning_rate_decay=learning_rate_decay,
+        epsilon=epsilon,
+        weight_decay=weight_decay,
     )
 
 
@@ -357,15 +355,14 @@ def rmsprop_step(
     >>> x.tolist(), s.tolist()
     ([0.5], [1.0])
     """
-    operation = "rmsprop_step"
     return _stepped(
-        operation,
+        "rmsprop_step",
         (parameter, gradient, second_moment, velocity, first_moment),
-        learning_rate=_as_rate(learning_rate, "learning_rate", operation),
-        alpha=_as_float(alpha, "alpha", operation),
-        epsilon=_as_float(epsilon, "epsilon", operation),
-        weight_decay=_as_float(weight_decay, "weight_decay", operation),
-        momentum=_as_float(momentum, "momentum", operation),
+        learning_rate=learning_rate,
+        alpha=alpha,
+        epsilon=epsilon,
+        weight_decay=weight_decay,
+        momentum=momentum,
     )
 
 
@@ -419,18 +416,17 @@ def adan_step(
     >>> x.tolist()
     [0.75]
     """
-    operation = "adan_step"
     return _stepped(
-        operation,
+        "adan_step",
         (parameter, gradient, previous_gradient, first_moment, difference, second_moment),
-        step=_as_step(step, operation),
-        learning_rate=_as_rate(learning_rate, "learning_rate", operation),
-        beta1=_as_float(beta1, "beta1", operation),
-        beta2=_as_float(beta2, "beta2", operation),
-        beta3=_as_float(beta3, "beta3", operation),
-        epsilon=_as_float(epsilon, "epsilon", operation),
-        weight_decay=_as_float(weight_decay, "weight_decay", operation),
-        proximal=as_flag(proximal, "proximal", operation),
+        step=step,
+        learning_rate=learning_rate,
+        beta1=beta1,
+        beta2=beta2,
+        beta3=beta3,
+        epsilon=epsilon,
+        weight_decay=weight_decay,
+        proximal=proximal,
     )
 
 
@@ -478,14 +474,13 @@ def lion_step(
     >>> x.tolist(), m.tolist()
     ([0.75], [0.5])
     """
-    operation = "lion_step"
     return _stepped(
-        operation,
+        "lion_step",
         (parameter, gradient, moment),
-        learning_rate=_as_rate(learning_rate, "learning_rate", operation),
-        beta1=_as_float(beta1, "beta1", operation),
-        beta2=_as_float(beta2, "beta2", operation),
-        weight_decay=_as_float(weight_decay, "weight_decay", operation),
+        learning_rate=learning_rate,
+        beta1=beta1,
+        beta2=beta2,
+        weight_decay=weight_decay,
     )
 
 
@@ -499,12 +494,17 @@ def _stepped(operation: str, operands: Sequence[Any], **attributes: Any) -> tupl
     lists = [_as_list(operand, operation, is_list=is_list) for operand in operands]
     if is_list and lists[0].__class__ is not Donated:
         _check_parameters(lists[0], operation)
+    definition = REGISTRY[operation]
+    numbers = _numbers_of(operation)
+    for name, value in attributes.items():
+        if value.__class__ is not float or name not in numbers:
+            role = definition.attributes[name].role
+            attributes[name] = _as_attribute(value, role, name, operation)
     found: Any
     if lists[0].__class__ is Donated:
         found = call_on_lists(dispatch, operation, lists, lists[0].tensor_type, attributes)
     else:
         found = getattr(calls, operation)(*lists, **attributes)
-    definition = REGISTRY[operation]
     if not is_list and len(found) == len(definition.outputs):
         return found  # type: ignore[no-any-return]  # a tuple of tensors
     by_name = dict(zip(definition.operands, lists, strict=True))
@@ -551,26 +551,29 @@ def _as_list(operand: Any, operation: str, *, is_list: bool) -> list[Any]:
     return operand if operand.__class__ is Donated else list(operand)
 
 
+@functools.cache
+def _numbers_of(operation: str) -> frozenset[str]:
+    """The attributes of an op that are floats."""
+    roles = Role.NUMBER, Role.RUNTIME_NUMBER
+    attributes = REGISTRY[operation].attributes
+    return frozenset([name for name, one in attributes.items() if one.role in roles])
+
+
 _MAX_STEP = 2**63 - 1
 """The largest number of a step, which int64 holds."""
 
 
-def _as_step(step: Any, operation: str) -> Any:
-    """The number of a step, or the scalar of a program for it."""
-    if step.__class__ is int and step <= _MAX_STEP:
-        return step
-    if step.__class__ is ScalarIr and step.kind is int:
-        return step
-    return as_integer(step, "step", operation, most=_MAX_STEP)
+def _as_attribute(value: Any, role: Role, name: str, operation: str) -> Any:
+    """What an op takes for a flag or a number, of which it checks the range.
 
-
-def _as_rate(rate: Any, name: str, operation: str) -> Any:
-    """A learning rate as a float, or the scalar of a program for it."""
-    if rate.__class__ is ScalarIr:
-        return rate
-    return _as_float(rate, name, operation)
-
-
-def _as_float(value: float, name: str, operation: str) -> float:
-    """A number as a float; the op checks its range."""
-    return value if value.__class__ is float else real_number(value, name, operation)
+    A runtime number may be the scalar of a program.
+    """
+    if role is Role.FLAG:
+        return as_flag(value, name, operation)
+    if role is Role.RUNTIME_INTEGER:
+        if value.__class__ is ScalarIr and value.kind is int:
+            return value
+        return as_integer(value, name, operation, most=_MAX_STEP)
+    if role is Role.RUNTIME_NUMBER and value.__class__ is ScalarIr:
+        return value
+    return real_number(value, name, operation)
