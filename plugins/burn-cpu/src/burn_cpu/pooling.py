@@ -29,6 +29,9 @@ from burn_cpu.base import Array, CpuOps
 from burn_cpu.indexing import out_of_range
 from burn_cpu.threads import in_parallel, shares, thread_count
 
+_MOST_ELEMENTS: Final = 32
+"""Elements of a window for each of which a kernel has code."""
+
 _BLOCK_ELEMENTS: Final = 1 << 18
 """1 MiB of float32."""
 
@@ -38,6 +41,8 @@ class PoolingOps(CpuOps):
 
     def max_pool(self, x: Array, **attributes: Unpack[MaxPoolAttributes]) -> Array:
         """Kernels; without a compiler by NumPy, in half the time of `max_pool_with_indices`."""
+        if math.prod(attributes["kernel_size"]) > _MOST_ELEMENTS:
+            return self._max_pool(x, **attributes)
         return self.large("max_pool", self._max_pool)(x, **attributes)
 
     def _max_pool(self, x: Array, **attributes: Unpack[MaxPoolAttributes]) -> Array:
@@ -53,6 +58,15 @@ class PoolingOps(CpuOps):
         return result
 
     def max_pool_with_indices(
+        self, x: Array, *, index_dtype: DType, **attributes: Unpack[MaxPoolAttributes]
+    ) -> tuple[Array, Array]:
+        """Kernels; without a compiler by NumPy."""
+        search: Callable[..., tuple[Array, Array]] = self._max_pool_with_indices
+        if math.prod(attributes["kernel_size"]) <= _MOST_ELEMENTS:
+            search = self.large("max_pool_with_indices", search)
+        return search(x, index_dtype=index_dtype, **attributes)
+
+    def _max_pool_with_indices(
         self, x: Array, *, index_dtype: DType, **attributes: Unpack[MaxPoolAttributes]
     ) -> tuple[Array, Array]:
         """Searches with positions within windows, small integers, and adds the offsets last."""

@@ -6,16 +6,18 @@ batch and channels. Padding is never the largest.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, Unpack
 
+import numpy as np
+
 from burn.dtype import DType
 from burn.errors import DTypeError, ShapeError
+from burn.ops._axis_maps import Array, constant
 from burn.ops.batching import leading_axes
-from burn.ops.index_arithmetic import index_dtype as counting_dtype, positions
+from burn.ops.index_arithmetic import index_dtype as counting_dtype
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import size
 from burn.ops.signature import (
@@ -101,7 +103,8 @@ def _(
     lead = shape[: len(shape) - len(plan)]
     edges = ((0, 0),) * len(lead) + tuple([(axis.before, axis.missing) for axis in plan])
     padded = ops.pad(x, padding=edges, mode="constant", value=lowest_value(dtype))
-    start, indices = _flat_starts(ops, plan)
+    counting = counting_dtype(ops)
+    start, distances = [constant(ops, array, counting) for array in _flat_starts(plan)]
     output = ops.full(shape=shape, fill_value=lowest_value(dtype), dtype=dtype)
     for steps in itertools.product(
         *[range(0, axis.dilation * axis.kernel, axis.dilation) for axis in plan]
@@ -113,10 +116,10 @@ def _(
         larger = ops.bitwise_not(ops.less_equal(value, output))  # so is a NaN
         if dtype.is_float:
             larger = ops.bitwise_and(larger, ops.equal(output, output))  # but the first one stays
-        offset = sum(step * stride for step, stride in zip(steps, _strides(plan), strict=True))
+        distance = sum(step * stride for step, stride in zip(steps, _strides(plan), strict=True))
         output = ops.where(larger, value, output)
-        indices = ops.where(larger, ops.add(start, offset), indices)
-    return output, ops.cast(indices, dtype=index_dtype)
+        distances = ops.where(larger, distance, distances)
+    return output, ops.cast(ops.add(start, distances), dtype=index_dtype)
 
 
 max_pool_with_indices.batching(leading_axes)
@@ -127,17 +130,16 @@ def _(outputs: tuple[Meta, Meta], x: Meta, *, kernel_size: Sizes, **attributes: 
     return size(outputs[0].shape) * size(kernel_size)
 
 
-def _flat_starts(ops: OpTable, plan: Sequence[Windows]) -> tuple[Primitive, Primitive]:
-    """Flat index at which each window starts, and that of its first element beyond padding."""
-    counts = [axis.count for axis in plan]
-    starts, firsts = [], []
+def _flat_starts(plan: Sequence[Windows]) -> tuple[Array, Array]:
+    """Flat index at which each window starts, and from there to its first one beyond padding."""
+    total = first = np.zeros((), np.int64)
     for number, (axis, stride) in enumerate(zip(plan, _strides(plan), strict=True)):
-        start = ops.multiply(positions(ops, counts, number), axis.stride)
-        start = ops.subtract(start, axis.before)
-        first = ops.where(ops.less(start, 0), ops.remainder(start, axis.dilation), start)
-        starts.append(ops.multiply(start, stride))
-        firsts.append(ops.multiply(first, stride))
-    return functools.reduce(ops.add, starts), functools.reduce(ops.add, firsts)
+        start = np.arange(axis.count) * axis.stride - axis.before
+        beyond = np.where(start < 0, start % axis.dilation, start) - start
+        shape = (-1, *[1] * (len(plan) - number - 1))
+        total = total + (start * stride).reshape(shape)
+        first = first + (beyond * stride).reshape(shape)
+    return total, first
 
 
 def _strides(plan: Sequence[Windows]) -> list[int]:
