@@ -16,7 +16,6 @@ from contextvars import Context, copy_context
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from burn.dtype import DType
     from burn.ops.op import Op
     from burn.ops.signature import Primitive
 
@@ -50,11 +49,8 @@ def run_in(context: Context, definition: Op, function: Callable[..., Any]) -> Ca
     found: Any = call if definition.attributes else unrolled
     found.in_context = copy, function
     choose = getattr(function, "specialize", None)
-
-    def specialize(dtype: DType) -> Callable[..., Any]:
-        return found if choose is None else run_in(context, definition, choose(dtype))
-
-    found.specialize = specialize
+    if choose is not None:
+        found.specialize = lambda dtype: run_in(context, definition, choose(dtype))
     return found  # type: ignore[no-any-return]  # functions take attributes
 
 
