@@ -19,6 +19,7 @@ from burn.plugin_api import (
     Kind,
     Tag,
     Target,
+    generalized,
     planned,
 )
 from burn.testing import SAMPLES, Compiled, Subject, load_samples
@@ -67,12 +68,13 @@ def check_sources(sources):
             assert errors == ""
 
 
-def generated(graphs, writer=HipWriter):
-    """The texts of the one kernel of each program."""
+def generated(graphs, writer=HipWriter, *, is_general=False):
+    """The texts of the one kernel of each program; general ones serve many shapes."""
     target = Target(frozenset(DTYPES), lambda _: False)
     for number, graph in enumerate(graphs):
         (call,) = planned(GraphIr.from_text(graph), target).steps
-        yield code_of(call.kernel, {}, f"k{number}", writer).text
+        kernel = generalized(call.kernel)[0] if is_general else call.kernel
+        yield code_of(kernel, {}, f"k{number}", writer).text
 
 
 def functions():
@@ -122,6 +124,7 @@ def test_reductions_of_lanes_that_exchange_registers_compile():
     kernels = list(generated(reductions()))
     assert sum("__shfl_xor(" in kernel for kernel in kernels) > 50
     check(kernels)
+    check(list(generated(reductions(), is_general=True)))
 
 
 class _Nothing:
@@ -168,10 +171,10 @@ def test_the_generated_kernels_of_the_kit_compile(kernels_of_kit):
     check(kernels_of_kit)
 
 
-def test_shared_sources_compile():
-    header = text("dialect.cuh")
-    sources = [source for source in SOURCES.values() if header in source]
-    assert len(sources) > 100
+def test_shared_sources_and_steps_of_optimizers_compile():
+    sources = [source for source in SOURCES.values() if source.startswith(HipWriter.preamble)]
+    assert sum(text("dialect.cuh") in source for source in sources) > 100
+    assert sum(text("dialect.cuh") not in source for source in sources) > 20
     check_sources(sources)
 
 
