@@ -293,14 +293,14 @@ class _Straight(Straight):
 def _is_generated(operation: OperationIr) -> bool:
     """Whether an op that has a kernel of its own is left to generated kernels."""
     name = operation.name
-    if _is_generated(REGISTRY[name]) or name.endswith("_step"):
+    if _fuses_well(REGISTRY[name]) or name.endswith("_step"):
         return True
     if operation.outputs[0].dtype.itemsize < 4:
         return False  # tensor cores multiply
     return name == "linear" or (name == "attention_grad" and _has_few_scores(operation))
 
 
-def _is_generated(op: Op) -> bool:
+def _fuses_well(op: Op) -> bool:
     """Whether an op becomes a part of generated kernels, or is decomposed into such parts.
 
     It does though there are kernels of this plugin: with what stands around them they read and
