@@ -115,13 +115,17 @@ NATIVE = {
 @pytest.mark.parametrize("name", NATIVE)
 def test_a_method_of_the_backend_runs_once_for_all_examples(name, monkeypatch):
     calls = []
-    right = getattr(CpuBackend, name)
+
+    def default(self, *operands, **attributes):
+        return self.ops.decomposed(name, *operands, **attributes)
+
+    right = getattr(CpuBackend, name, default)
 
     def counted(self, *operands, **attributes):
         calls.append(name)
         return right(self, *operands, **attributes)
 
-    monkeypatch.setattr(CpuBackend, name, counted)
+    monkeypatch.setattr(CpuBackend, name, counted, raising=False)
     level = Level()
     make, attributes = NATIVE[name]
     getattr(level.table, name)(*make(lambda *shape: level.given(floats(3, *shape))), **attributes)
