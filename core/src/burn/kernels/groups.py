@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from burn.dtype import DType
@@ -207,16 +207,24 @@ class _Items(Schedule[GroupWriter]):
         accesses: list[Load | Store] = [*[n for n in loads if not n.gathers], *kernel.stores]
         if not kernel.space or any(access.strides[-1] not in {0, 1} for access in accesses):
             return 1
-        steps = [] if len(kernel.space) == 1 else [kernel.space[-1]]
-        for access in accesses:
-            if _is_contiguous(access):
-                steps += [access.offset, *access.strides[:-1]]
-        sizes = [load.dtype.itemsize for load in loads]
-        sizes += [dtype.itemsize for dtype, _ in kernel.outputs]
-        width = min(_VECTOR_BYTES // max(sizes), 8)
-        while not all(_is_multiple(step, width) for step in steps):
-            width //= 2
-        return width
+        lengths = [] if len(kernel.space) == 1 else [kernel.space[-1]]
+        return _vector_width(kernel, [*loads, *kernel.stores], lengths)
+
+
+def _vector_width(
+    kernel: Kernel, accesses: Sequence[Load | Store], lengths: Sequence[Extent]
+) -> int:
+    """Elements of a vector that divides lengths, and all steps between neighbours in memory."""
+    steps, sizes = list(lengths), [1]
+    for access in accesses:
+        dtype = access.dtype if isinstance(access, Load) else kernel.outputs[access.output][0]
+        sizes.append(dtype.itemsize)
+        if _is_contiguous(access):
+            steps += [access.offset, *access.strides[:-1]]
+    width = min(_VECTOR_BYTES // max(sizes), 8)
+    while not all(_is_multiple(step, width) for step in steps):
+        width //= 2
+    return width
 
 
 def _is_multiple(extent: Extent, width: int) -> bool:
@@ -236,17 +244,20 @@ class _Rows(Schedule[GroupWriter]):
     def __init__(self, writer: GroupWriter, kernel: Kernel, lanes: int) -> None:
         super().__init__(writer, kernel)
         self.is_row_level = kernel.is_row_level
+        self.column_stores = [store for store in kernel.stores if not kernel.is_of_rows(store)]
         columns = bounds(kernel.space[kernel.rows :])[1]
         rows = bounds(kernel.space[: kernel.rows])[1]
         self.columns_are_neighbours = columns_are_neighbours(kernel)
+        self.width = self.vector_width() if self.columns_are_neighbours else 1
         if self.columns_are_neighbours:
-            self.team = _power_of_two(columns / _COLUMNS_PER_LANE, lanes)
+            self.team = _power_of_two(columns / max(_COLUMNS_PER_LANE, self.width), lanes)
             together = min(lanes, _GROUP_LANES) // self.team
         else:
             together = min(_WARP, lanes)
             self.team = _power_of_two(columns / _STEPS_PER_LANE, lanes // together)
         self.rows_together = _power_of_two(rows, max(together, 1))
-        self.steps = columns if math.isinf(columns) else -(-columns // self.team)
+        together = self.team * self.width
+        self.steps = columns if math.isinf(columns) else -(-columns // together)
         self.shared: dict[tuple[DType, int], Any] = {}
 
     def write(self) -> Geometry:
@@ -267,10 +278,11 @@ class _Rows(Schedule[GroupWriter]):
         self.column_count = self.columns_of(self.rows)
         loops = loops_of(kernel)
         kept, first = kept_of(kernel, loops)
-        if kept and self.steps * len(kept) > _KEPT_VALUES:
+        if kept and self.steps * self.width * len(kept) > _KEPT_VALUES:
             kept = []
         arrays = {
-            number: writer.array(int(self.steps), kernel.body[number].dtype) for number in kept
+            number: writer.array(int(self.steps) * self.width, kernel.body[number].dtype)
+            for number in kept
         }
         for count, loop in enumerate(loops):
             ready = {number: arrays[number] for number in kept if first[number] < count}
@@ -294,22 +306,77 @@ class _Rows(Schedule[GroupWriter]):
             for number in loop.reductions
         ]
         columns = self.columns(is_unrolled=bool(ready or made))
-        with self.valid_rows(), columns as (step, column), self.nested():
-            for number, array in ready.items():
-                self.values[number] = writer.element(array, step)
-            axes = range(kernel.rows, len(kernel.space))
-            indices = {**self.rows, **self.spread(column, axes)}
-            self.compute(loop.wanted, indices)
-            for number, array in made.items():
-                writer.set_element(array, step, self.values[number])
-            for number, variable in zip(loop.reductions, variables, strict=True):
-                writer.set(variable, self.accumulated(number, writer.get(variable)))
-            if not loop.reductions:
-                for store in kernel.stores:
-                    if not kernel.is_of_rows(store):
+        with self.valid_rows(), columns as (step, first), self.nested():
+            vectors = self.load_vectors(needed, first)
+            results = {} if loop.reductions else self.new_vectors()
+            with self.parts() as part, self.nested():
+                slot = writer.add(writer.multiply(step, writer.integer(self.width)), part)
+                for number, array in vectors.items():
+                    self.values[number] = writer.element(array, part)
+                for number, array in ready.items():
+                    self.values[number] = writer.element(array, slot)
+                axes = range(kernel.rows, len(kernel.space))
+                indices = {**self.rows, **self.spread(writer.add(first, part), axes)}
+                self.compute(loop.wanted, indices)
+                for number, array in made.items():
+                    writer.set_element(array, slot, self.values[number])
+                for number, variable in zip(loop.reductions, variables, strict=True):
+                    writer.set(variable, self.accumulated(number, writer.get(variable)))
+                for store in self.column_stores if not loop.reductions else ():
+                    if store in results:
+                        writer.set_element(results[store], part, self.values[store.node])
+                    else:
                         self.store(store, indices)
+            for store, result in results.items():
+                index = self.position(store.offset, store.strides, self.at(first))
+                writer.store_vector(store.output, index, result, self.width)
         totals = [writer.get(variable) for variable in variables]
         self.values.update(zip(loop.reductions, self.of_team(loop.reductions, totals), strict=True))
+
+    def vector_width(self) -> int:
+        """Neighbours of a row that a lane loads and stores at a time."""
+        kernel = self.kernel
+        if len(kernel.space) != kernel.rows + 1:
+            return 1
+        lengths = [kernel.space[-1], *([] if kernel.ragged is None else [kernel.ragged])]
+        loads = [
+            node
+            for node, is_row_level in zip(kernel.body, self.is_row_level, strict=True)
+            if isinstance(node, Load) and not is_row_level
+        ]
+        return _vector_width(kernel, [*loads, *self.column_stores], lengths)
+
+    def at(self, column: Value) -> dict[int, Value]:
+        """The indices of a column, where there is one axis of columns."""
+        return {**self.rows, self.kernel.rows: column}
+
+    def load_vectors(self, numbers: Iterable[int], first: Value) -> dict[int, Any]:
+        """Vectors of what is loaded from neighbours, from a column on."""
+        found = {}
+        for number in numbers if self.width > 1 else ():
+            node = self.kernel.body[number]
+            if isinstance(node, Load) and not self.is_row_level[number] and _is_contiguous(node):
+                index = self.position(node.offset, node.strides, self.at(first))
+                found[number] = self.writer.load_vector(node.input, index, self.width, node.dtype)
+        return found
+
+    def new_vectors(self) -> dict[Store, Any]:
+        """Vectors of what is stored to neighbours."""
+        return {
+            store: self.writer.vector(self.width, self.kernel.outputs[store.output][0])
+            for store in self.column_stores
+            if self.width > 1 and _is_contiguous(store)
+        }
+
+    @contextlib.contextmanager
+    def parts(self) -> Iterator[Value]:
+        """Loop over the columns of a vector."""
+        writer = self.writer
+        if self.width == 1:
+            yield writer.integer(0)
+            return
+        with writer.loop(writer.integer(0), writer.integer(self.width), kind="unrolled") as part:
+            yield part
 
     @contextlib.contextmanager
     def valid_rows(self) -> Iterator[None]:
@@ -324,16 +391,19 @@ class _Rows(Schedule[GroupWriter]):
 
     @contextlib.contextmanager
     def columns(self, *, is_unrolled: bool) -> Iterator[tuple[Value, Value]]:
-        """Loop over the columns of a lane; it gives their number in the lane, and in the row."""
+        """Loop over the vectors of a lane; it gives their number, and that of the first column."""
         writer, kernel = self.writer, self.kernel
+        width, together = writer.integer(self.width), self.team * self.width
         if not is_unrolled:
-            with writer.loop(self.member, self.column_count, self.team) as column:
-                yield column, column
+            start = writer.multiply(self.member, width)
+            with writer.loop(start, self.column_count, together) as column:
+                yield writer.integer(0), column
             return
         zero, steps = writer.integer(0), writer.integer(int(self.steps))
         with writer.loop(zero, steps, kind="unrolled") as step:
-            column = writer.add(writer.multiply(step, writer.integer(self.team)), self.member)
-            if kernel.ragged is None and _divides(kernel.space[kernel.rows :], self.team):
+            number = writer.add(writer.multiply(step, writer.integer(self.team)), self.member)
+            column = writer.multiply(number, width)
+            if kernel.ragged is None and _divides(kernel.space[kernel.rows :], together):
                 yield step, column
             else:
                 with writer.when(writer.less(column, self.column_count)):

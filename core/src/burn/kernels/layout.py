@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from burn.kernels.kernel import Extent, Index, Kernel, Length, Load, Node, Reduce, Store, known
+from burn.kernels.schedule import columns_are_neighbours
 
 __all__ = ["collapsed", "generalized", "needs_wide_indices"]
 
@@ -149,7 +150,7 @@ def generalized(kernel: Kernel) -> tuple[Kernel, tuple[int, ...]]:
         space=space,
         body=body,
         stores=tuple([lengths.of_access(store) for store in kernel.stores]),
-        ragged=None if ragged is None else lengths.length("ragged", ragged),
+        ragged=None if ragged is None else lengths.of_ragged(ragged),
         outputs=tuple([(dtype, None) for dtype, _ in kernel.outputs]),
         wide=needs_wide_indices(kernel),
         scalars=(*kernel.scalars, *[int] * len(lengths.values)),
@@ -169,9 +170,10 @@ class _Lengths:
     def _alignment(self) -> int:
         """What divides all that decides whether neighbours of several rows are whole vectors."""
         kernel = self.kernel
-        if len(kernel.space) < 2 or any(isinstance(node, Reduce) for node in kernel.body):
+        is_reduction = any(isinstance(node, Reduce) for node in kernel.body)
+        if len(kernel.space) < 2 or (is_reduction and not columns_are_neighbours(kernel)):
             return 1
-        steps = [kernel.space[-1]]
+        steps = [kernel.space[-1], 0 if kernel.ragged is None else kernel.ragged]
         for access in _accesses(kernel):
             steps += [access.offset, *[stride for stride in access.strides if stride != 1]]
         return math.gcd(_VECTOR, *known(steps))
@@ -199,6 +201,10 @@ class _Lengths:
             classes = _ROW_CLASSES if axis == kernel.rows - 1 else ()
         multiple = self._multiple if axis == len(kernel.space) - 1 else 1
         return self.length(("axis", axis), kernel.space[axis], classes, multiple)
+
+    def of_ragged(self, ragged: Extent) -> Length:
+        """The columns of all parts."""
+        return self.length("ragged", ragged, multiple=self._multiple)
 
     def of_access(self, access: Load | Store) -> Any:
         """A load or store."""
