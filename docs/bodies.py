@@ -3,8 +3,9 @@
     .venv/bin/python docs/bodies.py            writes docs/authors/bodies.md
     .venv/bin/python docs/bodies.py --check    says whether it is out of date
 
-`OWN` has each module of a plugin with methods for ops: what computes there, and why it is not
-generated. A module that is missing, or that has no op any more, is an error.
+`OWN` has each module of a plugin with methods for ops: what computes there, why it is not
+generated, and what `benchmarks/own_methods.py` says. A module that is missing, or that has no op
+any more, is an error.
 """
 
 from __future__ import annotations
@@ -31,12 +32,16 @@ OURS: Final = frozenset({"kernels of CUDA", "kernels of OpenCL", "numba"})
 GENERATED: Final = "generated"
 SHARED: Final = "shared source"
 
-OWN: Final[dict[str, tuple[str, str]]] = {
-    "burn_cpu.arithmetic": (NUMPY, "few elements, and what NumPy has"),
+OWN: Final[dict[str, tuple[str, ...]]] = {
+    "burn_cpu.arithmetic": (NUMPY, "few elements, and what NumPy has", "`add` 1.1, `atan2` 18"),
     "burn_cpu.attention": ("numba", "products of blocks by BLAS, and what stands between"),
     "burn_cpu.backend": (NUMPY, "casts"),
     "burn_cpu.complex_functions": (NUMPY, "complex numbers, which kernels do not have"),
-    "burn_cpu.convolution": ("numba", "products of windows; the tile kernels are to come"),
+    "burn_cpu.convolution": (
+        "numba",
+        "products of windows; the tile kernels are to come",
+        "`conv` 1.2, `unfold4d` 1.5",
+    ),
     "burn_cpu.ctc": (NUMPY, "a loop over frames"),
     "burn_cpu.deformable": (NUMPY, "gathers of four elements, and BLAS"),
     "burn_cpu.indexing": (NUMPY, "fancy indexing; NumPy checks indices"),
@@ -48,10 +53,13 @@ OWN: Final[dict[str, tuple[str, str]]] = {
     "burn_cpu.quantized_products": ("numba", "codes that are restored in registers"),
     "burn_cpu.random": ("numba", "Philox in blocks, and ahead of use"),
     "burn_cpu.recurrent": ("numba", "products by BLAS, and the passes between"),
-    "burn_cpu.reduction": (NUMPY, "few elements, scans, order; large reductions are generated"),
-    "burn_cpu.signal": (NUMPY, "`numpy.fft`"),
+    "burn_cpu.reduction": (
+        NUMPY,
+        "few elements, scans, order; large reductions are generated",
+        "`cumsum` 3.0, `argmax` 2.0",
+    ),
+    "burn_cpu.signal": (NUMPY, "`numpy.fft`", "`rfft` 4.4"),
     "burn_cuda.attention": ("kernels of CUDA", "tensor cores"),
-    "burn_cuda.channels": ("kernels of CUDA", "moments in one pass"),
     "burn_cuda.complex_numbers": ("kernels of CUDA", "complex numbers, which kernels do not have"),
     "burn_cuda.convolution": ("cuDNN, cuBLAS", "and Winograd's transform"),
     "burn_cuda.elementwise": ("kernels of CUDA", "core's formulas on any layout, without a copy"),
@@ -68,18 +76,25 @@ OWN: Final[dict[str, tuple[str, str]]] = {
     "burn_cuda.softmax": ("kernels of CUDA", "rows in registers"),
     "burn_cuda.sorting": ("Thrust", "a radix sort of keys"),
     "burn_opencl.attention": ("kernels of OpenCL", "rows of scores between products"),
-    "burn_opencl.channels": ("kernels of OpenCL", "moments in parts"),
     "burn_opencl.complex_numbers": ("kernels of OpenCL", "complex numbers"),
-    "burn_opencl.convolution": ("kernels of OpenCL", "products of windows"),
-    "burn_opencl.elementwise": ("kernels of OpenCL", "core's formulas on any layout, no copy"),
-    "burn_opencl.fourier": ("kernels of OpenCL", "mixed radix; there is no library"),
+    "burn_opencl.convolution": ("kernels of OpenCL", "products of windows", "`conv` 1.8"),
+    "burn_opencl.elementwise": (
+        "kernels of OpenCL",
+        "core's formulas on any layout, no copy",
+        "`add` 1.3, `exp` 1.0",
+    ),
+    "burn_opencl.fourier": ("kernels of OpenCL", "mixed radix; there is no library", "`rfft` 1.8"),
     "burn_opencl.layout": ("kernels of OpenCL", "copies of any layout"),
     "burn_opencl.linear_algebra": ("kernels of OpenCL", "tiles and panels; CLBlast where faster"),
-    "burn_opencl.normalization": ("kernels of OpenCL", "rows"),
+    "burn_opencl.normalization": ("kernels of OpenCL", "rows", "`layer_norm` 1.5"),
     "burn_opencl.quantization": ("kernels of OpenCL", "codes and scales in one pass"),
     "burn_opencl.quantized_products": ("kernels of OpenCL", "codes restored in registers"),
-    "burn_opencl.reduction": ("kernels of OpenCL", "complex numbers, order, parts"),
-    "burn_opencl.softmax": ("kernels of OpenCL", "rows"),
+    "burn_opencl.reduction": (
+        "kernels of OpenCL",
+        "complex numbers, order, parts",
+        "`sum` 1.3, `argmax` 1.6",
+    ),
+    "burn_opencl.softmax": ("kernels of OpenCL", "rows", "`softmax` 1.6"),
     "burn_opencl.sorting": ("kernels of OpenCL", "a radix sort; there is no library"),
 }
 
@@ -137,11 +152,14 @@ def page() -> Iterable[str]:
         "",
         "## Methods of backends",
         "",
-        "| module | computes by | for |",
-        "|---|---|---|",
+        "The ratio is that of the CPU seconds of generated kernels to those of the method, for 10⁶",
+        "elements or a small image, as `benchmarks/own_methods.py` measures it (OpenCL by PoCL).",
+        "",
+        "| module | computes by | for | ratio |",
+        "|---|---|---|---|",
     )
-    for module, (library, reason) in sorted(OWN.items()):
-        yield f"| `{module}` | {library} | {reason} |"
+    for module, (library, reason, *ratio) in sorted(OWN.items()):
+        yield f"| `{module}` | {library} | {reason} | {''.join(ratio)} |"
 
 
 def who(table: OpTable, op: Op, used: set[str]) -> str:
