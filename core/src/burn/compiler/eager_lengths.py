@@ -67,9 +67,7 @@ def _divided(call: KernelCall, target: Target, ids: Iterator[int]) -> Iterator[K
         yield call
         return
     partial, final = found
-    outputs = tuple(
-        [TensorIr(next(ids), (count,), dtype) for dtype, count in partial.outputs]  # type: ignore[arg-type]  # counts are known
-    )
+    outputs = tuple([TensorIr(next(ids), (count,), dtype) for dtype, count in partial.outputs])
     nothing = (None,) * len(outputs)
     yield call._replace(kernel=partial, outputs=outputs, over=nothing)
     yield call._replace(kernel=final, inputs=(*call.inputs, *outputs))

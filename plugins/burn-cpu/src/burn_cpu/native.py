@@ -27,7 +27,16 @@ from burn_cpu.llvm_writer import LlvmWriter
 from burn_cpu.threads import product_functions, single_threaded_blas
 from burn_cpu.workers import SPINS, Workers
 
-__all__ = ["FLAGS", "READABLE", "WRITEABLE", "Machine", "Text", "kernel_text", "machine"]
+__all__ = [
+    "ATTRIBUTES",
+    "FLAGS",
+    "READABLE",
+    "WRITEABLE",
+    "Machine",
+    "Text",
+    "kernel_text",
+    "machine",
+]
 
 READABLE: Final = 0x101
 """Flags of an array that is in row-major order and aligned, as in NumPy's ``arrayobject.h``."""
@@ -135,7 +144,7 @@ def _modules(texts: Sequence[Text]) -> Iterator[str]:
         for text in part:
             declarations |= text.declarations
         definitions = [text.definition for text in part]
-        yield "\n".join([*declarations.values(), *definitions, _ATTRIBUTES])
+        yield "\n".join([*declarations.values(), *definitions, ATTRIBUTES])
 
 
 class _Method(ctypes.Structure):
@@ -152,7 +161,7 @@ class _Method(ctypes.Structure):
 _FASTCALL: Final = 0x80
 """``METH_FASTCALL``: the function gets its arguments as an array, and their number."""
 
-_ATTRIBUTES: Final = 'attributes #0 = { nounwind "prefer-vector-width"="512" }'
+ATTRIBUTES: Final = 'attributes #0 = { nounwind "prefer-vector-width"="512" }'
 
 
 class Machine:

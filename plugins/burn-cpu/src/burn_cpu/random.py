@@ -1,4 +1,4 @@
-"""Philox4x32-10 by a compiled kernel or NumPy, in blocks that stay in the cache, and ahead.
+"""Philox4x32-10 by native code or NumPy, in blocks that stay in the cache, and ahead.
 
 The generator is counter-based: words generated ahead equal those that a later call generates.
 """
@@ -26,10 +26,9 @@ from burn.plugin_api import (
     uniform_words,
 )
 from burn_cpu.base import Array, CpuOps
-from burn_cpu.compiled import kernels
+from burn_cpu.compilation import compiler
 
 _WORD_MASK: Final = 0xFFFFFFFF
-_LONG_MASK: Final = (1 << 64) - 1
 _WORDS_AHEAD: Final = 1 << 16
 _COUNTERS_PER_BLOCK: Final = 1 << 14
 """Philox counters of a block: its six temporaries fill 768 KiB and stay in the cache."""
@@ -132,13 +131,12 @@ def _fractions(words: Array, dtype: DType) -> Array:
 
 def _philox(seed: int, offset: int, blocks: int) -> Array:
     """The words of `blocks` counters from `offset` on, as uint32."""
+    machine = compiler()
+    if machine is not None:
+        from burn_cpu.native_random import philox
+
+        return philox(machine, seed, offset, blocks)
     words = np.empty((blocks, 4), np.uint32)
-    compiled = kernels("random")
-    if compiled is not None:
-        key = [seed & _WORD_MASK, seed >> 32 & _WORD_MASK]
-        counter = [offset & _LONG_MASK, offset >> 64 & _LONG_MASK]
-        compiled.philox(np.array(key, np.uint64), np.array(counter, np.uint64), words)
-        return words.reshape(-1)
     for start in range(0, blocks, _COUNTERS_PER_BLOCK):
         stop = min(start + _COUNTERS_PER_BLOCK, blocks)
         _philox_blocks(seed, offset + start, words[start:stop])
