@@ -185,9 +185,11 @@ def test_random_numbers_of_a_captured_program_are_those_of_the_eager_one(gpu):
     device, _ = gpu
 
     def draw():
-        return burn.random.uniform((5,), device=device), burn.random.normal(
-            (4,), device=device
-        ) * 3.0
+        return (
+            burn.random.uniform((5,), device=device),
+            burn.random.normal((4,), device=device) * 3.0,
+            burn.random.integers((6,), 3, 90, device=device),
+        )
 
     device.seed(11)
     expected = [[tensor.numpy() for tensor in draw()] for _ in range(5)]

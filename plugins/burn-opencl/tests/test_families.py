@@ -77,8 +77,8 @@ CASES = [
         ("attention_grad", [*operands, floats(2, 3, 70, 5)], attributes)
         for operands, attributes in ATTENDED.values()
     ],
-    ("max_pool", [IMAGES], WINDOWS),
-    ("max_pool_with_indices", [IMAGES], {**WINDOWS, "index_dtype": int64}),
+    ("max_pool", [IMAGES], {**WINDOWS, "ceil_mode": False}),
+    ("max_pool_with_indices", [IMAGES], {**WINDOWS, "ceil_mode": False, "index_dtype": int64}),
     ("max_pool_grad", [floats(3, 4, 16, 20), POOLED_INDICES], {"input_size": (33, 40)}),
     ("avg_pool", [IMAGES], {**POOLING, "count_include_pad": True, "ceil_mode": False}),
     ("unfold4d", [IMAGES], WINDOWS),

@@ -49,6 +49,12 @@ COMPLEX_TYPES: Final = frozenset({"float2", "double2"})
 
 _DIVIDER_LIMIT: Final = 1 << 31
 
+_DOUBLE: Final = struct.Struct("=d")
+_FLOAT: Final = struct.Struct("=fI")
+_WORD: Final = struct.Struct("=q")
+_FLOAT_LIMIT: Final = 3.4e38
+"""Numbers below this limit are finite in float32."""
+
 _ACCUMULATORS: Final = {
     "float": "float32",
     "double": "float64",
@@ -81,17 +87,21 @@ def rounded(number: Scalar, dtype: DType) -> Any:
 
 def scalar_bits(number: Scalar, dtype: DType) -> int:
     """Bits of a number rounded to a dtype, in the C type that the dtype is computed in."""
-    if dtype.is_float:
-        value = float(rounded(number, dtype))
-        is_double = c_type_of(dtype) == "double"
-        packed = struct.pack("=d", value) if is_double else struct.pack("=fI", value, 0)
-        return int.from_bytes(packed, "little")
-    return int(number) & 0xFFFFFFFFFFFFFFFF  # type: ignore[arg-type]  # it is an integer or a bool
+    return signed_scalar_bits(number, dtype) & 0xFFFFFFFFFFFFFFFF
 
 
 def signed_scalar_bits(number: Scalar, dtype: DType) -> int:
     """The result of `scalar_bits` as a signed integer of 64 bits."""
-    return as_signed(scalar_bits(number, dtype))
+    if not dtype.is_float:
+        return as_signed(int(number) & 0xFFFFFFFFFFFFFFFF)  # type: ignore[arg-type]  # see Scalar
+    if dtype.itemsize == 8:
+        packed = _DOUBLE.pack(number)
+    else:
+        if dtype.itemsize == 2 or not -_FLOAT_LIMIT < number < _FLOAT_LIMIT:  # type: ignore[operator]
+            number = float(rounded(number, dtype))
+        packed = _FLOAT.pack(number, 0)
+    bits: int = _WORD.unpack(packed)[0]
+    return bits
 
 
 def as_signed(bits: int) -> int:

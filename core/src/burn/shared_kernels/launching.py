@@ -38,15 +38,14 @@ class KernelLauncher(Protocol):
         """Number of groups that it computes at the same time, about."""
 
     @property
-    def fixes_sizes(self) -> bool:
-        """Whether sizes of windows are constants in kernels for much work.
+    def max_group(self) -> int:
+        """Number of items of a group, at most."""
+
+    def fixes_sizes(self, size: int) -> bool:
+        """Whether sizes of windows are constants in kernels for so many results.
 
         No where compiling takes long compared with what that saves.
         """
-
-    @property
-    def max_group(self) -> int:
-        """Number of items of a group, at most."""
 
     def new(self, shape: Shape, dtype: DType) -> Primitive:
         """A dense tensor whose elements are not written yet."""
@@ -153,11 +152,17 @@ class SharedOps(Backend):
         TypeError
             If there are several dtypes, or if `floats` is True and it is no float.
         """
-        dtypes: set[DType] = {self.launcher.dtype_of(x) for x in operands if x is not None}
-        if len(dtypes) > 1 or (floats and not all(dtype.is_float for dtype in dtypes)):
-            names = sorted([dtype.name for dtype in dtypes])
-            raise TypeError(f"{op} of {' and '.join(names)}")
-        return dtypes.pop()
+        dtype: DType | None = None
+        for x in operands:
+            if x is not None:
+                own: DType = self.launcher.dtype_of(x)
+                if own is not dtype and (dtype is not None or (floats and not own.is_float)):
+                    names = sorted({own.name, (dtype or own).name})
+                    raise TypeError(f"{op} of {' and '.join(names)}")
+                dtype = own
+        if dtype is None:
+            raise ValueError(f"{op} of nothing")
+        return dtype
 
 
 def check_axes(x: Primitive, *axes: int) -> None:

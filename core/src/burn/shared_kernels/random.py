@@ -46,11 +46,11 @@ class RandomOps(SharedOps):
         """Words and numbers in one kernel."""
         del device
         out = self.launcher.new(shape, dtype)
-        scales = (low, high) != (0.0, 1.0)
-        largest = largest_below(high, low, dtype) if scales else 1.0
-        numbers = [signed_scalar_bits(number, dtype) for number in (low, high - low, largest)]
+        numbers = [0, 0, 0, 0]
+        if (low, high) != (0.0, 1.0):
+            limits = (low, high - low, largest_below(high, low, dtype))
+            numbers = [*[signed_scalar_bits(limit, dtype) for limit in limits], 1]
         definitions = {"WIDTH": UNIFORM_BITS[dtype]}
-        numbers.append(int(scales))
         self._draw("random_uniform", out, dtype, (seed, offset), numbers, "", definitions)
         return out
 

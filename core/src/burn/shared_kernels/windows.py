@@ -29,6 +29,10 @@ _LIMIT: Final = 1 << 31
 _MAX_ELEMENTS_PER_CPU_ITEM: Final = 4096
 _MIN_CPU_ITEMS_PER_UNIT: Final = 8
 
+_ONE_ITEM: Final = {"WINDOW_ITEMS": 1}
+_GROUP_ITEMS: Final = {"WINDOW_ITEMS": "GROUP_ITEMS"}
+"""Items of a group: one of a CPU that computes many results."""
+
 
 def fits_windows(plan: Sequence[Windows]) -> bool:
     """Whether the kernels have room for these axes."""
@@ -48,17 +52,16 @@ def launch_max_pool(
     """Write the maxima of windows of a dense tensor, and their indices where wanted."""
     dtype = launcher.dtype_of(x)
     target = SCALAR_CODE if index_dtype is None else DTYPE_CODES[index_dtype.name]
-    windows = _Launch(launcher, "max_pool", plan, DTYPE_CODES[dtype.name], target)
-    if launcher.fixes_sizes:
-        windows.types |= {f"K{number}": axis.kernel for number, axis in enumerate(windows.axes)}
-        windows.types |= {f"D{number}": axis.dilation for number, axis in enumerate(windows.axes)}
+    codes = DTYPE_CODES[dtype.name], target
+    fixes_sizes = launcher.fixes_sizes(math.prod(out.shape))
+    windows = _launch("max_pool", tuple(plan), codes, fixes_sizes=fixes_sizes)
     lowest = _lowest(dtype)
     rows = math.prod(out.shape[: len(out.shape) - len(plan)])
     for start, stop in _ranges(rows, windows.count):
         offsets = launcher.offset_of(x) + start * windows.elements, start * windows.count
         n = (stop - start) * windows.count
-        arrays = (x, out, indices)
-        windows.run(arrays, n, offsets, c_type_of(dtype), lowest, most=_MAX_ELEMENTS_PER_CPU_ITEM)
+        arrays, most = (x, out, indices), _MAX_ELEMENTS_PER_CPU_ITEM
+        windows.run(launcher, arrays, n, offsets, c_type_of(dtype), lowest, most=most)
 
 
 def launch_columns(
@@ -88,18 +91,18 @@ def launch_columns(
     size, code = math.prod(out.shape), WORD_CODES[launcher.dtype_of(x).itemsize]
     if not size:
         return
-    windows = _Launch(launcher, "columns", plan, code, code)
+    windows = _launch("columns", tuple(plan), (code, code))
     offset = launcher.offset_of(x)
     if launcher.is_cpu:  # an item writes rows of windows
         row = windows.axes[-1].count
         most = max(1, _MAX_ELEMENTS_PER_CPU_ITEM // row)
-        windows.run((x, out), size // row, (offset, 0), "ulong", most=most)
+        windows.run(launcher, (x, out), size // row, (offset, 0), "ulong", most=most)
         return
     each, fours = windows.taps * windows.count, -(-windows.count // 4)
     for start, stop in _ranges(size // each, 1 if images else each):
         offsets = offset + start * windows.elements, start * each
         n = (stop - start) * windows.taps * fours
-        windows.run((x, out), n, offsets, "ulong", channels=channels, images=images)
+        windows.run(launcher, (x, out), n, offsets, "ulong", channels=channels, images=images)
 
 
 def launch_fold(
@@ -117,7 +120,7 @@ def launch_fold(
     """
     source, target = launcher.dtype_of(x), launcher.dtype_of(out)
     codes = DTYPE_CODES[source.name], DTYPE_CODES[target.name]
-    windows = _Launch(launcher, "fold", plan, *codes)
+    windows = _launch("fold", tuple(plan), codes)
     each, elements = windows.taps * windows.count, windows.elements
     rows = math.prod(out.shape) // max(elements, 1)
     for start, stop in _ranges(rows, elements, channels):
@@ -125,7 +128,8 @@ def launch_fold(
         offsets = x_offset, launcher.offset_of(out) + start * elements
         n = (stop - start) * elements
         has_bias = int(bias is not None)
-        windows.run((x, bias, out), n, offsets, c_type_of(source), 0, has_bias, channels)
+        arrays, c_type = (x, bias, out), c_type_of(source)
+        windows.run(launcher, arrays, n, offsets, c_type, 0, has_bias, channels)
 
 
 @functools.cache
@@ -143,24 +147,32 @@ def _ranges(rows: int, each: int, multiple: int = 1) -> Iterator[tuple[int, int]
 
 
 class _Launch:
-    """Launches of a kernel on windows along some axes."""
+    """Launches of a kernel on windows along some axes, with codes of two dtypes."""
 
     def __init__(
-        self, launcher: KernelLauncher, entry: str, plan: Sequence[Windows], type_: int, target: int
+        self,
+        entry: str,
+        plan: tuple[Windows, ...],
+        codes: tuple[int, int],
+        *,
+        fixes_sizes: bool = False,
     ) -> None:
-        self._launcher = launcher
         self._entry = entry
-        self._codes = type_, target
-        self.types = {"TYPE": type_, "TARGET": target}
+        self._codes = codes
         none = Windows(1, 1, 1, 0, 0, 1, 1)
         self.axes = (*[none] * (_SPATIAL_AXES - len(plan)), *plan)
         self._table = _table(self.axes)
         self.elements = math.prod([axis.length for axis in plan])
         self.taps = math.prod([axis.kernel for axis in plan])
         self.count = math.prod([axis.count for axis in plan])
+        self._types = {"TYPE": codes[0], "TARGET": codes[1], "AXES": len(plan)}
+        if fixes_sizes:
+            self._types |= {f"K{number}": axis.kernel for number, axis in enumerate(self.axes)}
+            self._types |= {f"D{number}": axis.dilation for number, axis in enumerate(self.axes)}
 
     def run(
         self,
+        launcher: KernelLauncher,
         arrays: tuple[Any, ...],
         n: int,
         offsets: tuple[int, int],
@@ -172,17 +184,19 @@ class _Launch:
         most: int = 1,
     ) -> None:
         """Compute n results; an item of a CPU up to `most` of them."""
-        launcher = self._launcher
         per_item = 1
         if launcher.is_cpu:
             per_item = min(most, max(1, n // (_MIN_CPU_ITEMS_PER_UNIT * launcher.units)))
         group = 1 if per_item > 1 else 0
-        definitions = {"WINDOW_ITEMS": group or "GROUP_ITEMS"}
+        definitions = _ONE_ITEM if group else _GROUP_ITEMS
         kernel = launcher.shared_kernel(
-            self._entry, "windows.c", c_type, definitions, self.types, n
+            self._entry, "windows.c", c_type, definitions, self._types, n
         )
         numbers = (n, per_item, *offsets, *self._codes, lowest, has_bias, channels, images)
         launcher.start(kernel, (*numbers, *self._table), arrays, -(-n // per_item), group)
+
+
+_launch = functools.lru_cache(maxsize=1024)(_Launch)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
+import burn.plugin_api as core
 from burn.plugin_api import (
     REGISTRY,
     Check,
@@ -50,7 +51,7 @@ _OWN: Final = frozenset({"attention_bias_grad", "select", "select_add"})
 _NEW_MEMORY: Final = frozenset({"matmul"})
 """Ops whose results are dense arrays of their own."""
 
-_DRAWS: Final = frozenset({"random_bits", "random_uniform", "random_normal"})
+_DRAWS: Final = frozenset(vars(core.RandomOps)) & frozenset(REGISTRY)
 """Ops whose kernels read the state of the generator from memory."""
 
 _STATE: Final = struct.Struct("=qqq")

@@ -24,7 +24,16 @@ _Array: Final = array.Array
 _MAX_TABLES: Final = 128
 """Tables from the host that a device keeps: those used last."""
 
+_MIN_SIZE_FOR_FIXED_SIZES: Final = 1 << 20
+"""Results from which on a kernel for one size of windows is compiled."""
+
 _NOTHING: Final[Mapping[str, str | int]] = {}
+
+
+@functools.cache
+def _struct(count: int) -> struct.Struct:
+    """So many integers of 64 bits."""
+    return struct.Struct(f"={count}q")
 
 
 class Packed(bytes):
@@ -47,7 +56,6 @@ class SharedLauncher:
     dense: Callable[[Array], Array]
     copied: Callable[[Array], Array]
     is_cpu: Final = False
-    fixes_sizes: Final = False
     max_group: Final = 1024
 
     def __init__(self, runtime: Runtime, dtypes: dict[Any, DType]) -> None:
@@ -61,6 +69,11 @@ class SharedLauncher:
     def units(self) -> int:
         """Multiprocessors of the device."""
         return self.runtime.multiprocessors
+
+    @staticmethod
+    def fixes_sizes(size: int) -> bool:
+        """Whether NVRTC's time for a kernel is worth it."""
+        return size >= _MIN_SIZE_FOR_FIXED_SIZES
 
     def new(self, shape: Shape, dtype: DType) -> Array:
         """A dense array whose elements are not written yet."""
@@ -120,7 +133,7 @@ class SharedLauncher:
         """Launch a kernel of core, which takes its parameters as a struct."""
         if not items:
             return
-        struct_ = Packed(struct.pack(f"={len(parameters)}q", *parameters))
+        struct_ = Packed(_struct(len(parameters)).pack(*parameters))
         words = [x.address if x.__class__ is _Array else x or 0 for x in arrays]
         if group in (0, THREADS):
             kernel.launch(-(-items // THREADS), struct_, *words)

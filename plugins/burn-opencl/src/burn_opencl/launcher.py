@@ -75,6 +75,7 @@ class Launcher(ElementwiseLauncher):
         self._clear_index_error()
         self._may_have_index_error = False
         self.checked = CheckedOps()
+        self._shared: dict[Any, Any] = {}
 
     # Tensors
 
@@ -130,7 +131,11 @@ class Launcher(ElementwiseLauncher):
         """Items of a group, at most."""
         return self.runtime.max_items
 
-    fixes_sizes: Final = True
+    @staticmethod
+    def fixes_sizes(size: int) -> bool:
+        """Yes: `shared_kernel` has sizes as constants where a kernel computes much."""
+        del size
+        return True
 
     new = empty
 
@@ -168,9 +173,13 @@ class Launcher(ElementwiseLauncher):
         size: int = 0,
     ) -> Any:
         """A kernel of core, which knows types while it is compiled where it computes much."""
-        if types and self.is_specialized(size):
-            definitions = {**definitions, **types}
-        return self.kernel(entry, file, c_type, definitions)
+        is_special = bool(types) and self.is_specialized(size)
+        key = (entry, file, c_type, *definitions.items(), *(types.items() if is_special else ()))
+        found = self._shared.get(key)
+        if found is None:
+            macros = {**definitions, **types} if is_special else definitions
+            found = self._shared[key] = self.kernel(entry, file, c_type, macros)
+        return found
 
     def start(
         self,
@@ -181,9 +190,20 @@ class Launcher(ElementwiseLauncher):
         group: int = 0,
     ) -> None:
         """Launch a kernel of core."""
-        some = arrays[0]  # stands for an absent one
-        memories = [getattr(x, "memory", x) for x in [some if x is None else x for x in arrays]]
-        self.run(kernel, items, parameters, memories, group or SMALL_GROUP_ITEMS)
+        if items:
+            group = group or SMALL_GROUP_ITEMS
+            size = -(-items // group) * group
+            some = arrays[0].memory.handle  # stands for an absent one
+            handles = [
+                x.memory.handle
+                if x.__class__ is Buffer
+                else some
+                if x is None
+                else getattr(x, "handle", x)
+                for x in arrays
+            ]
+            packed = _struct(len(parameters)).pack(*parameters)
+            self.runtime.launch(kernel, packed, handles, (size,), (group,))
 
     def index_error(self, op: str) -> tuple[Any, int]:
         """See `index_error_memory`."""
@@ -258,6 +278,12 @@ class Launcher(ElementwiseLauncher):
 
     def _clear_index_error(self) -> None:
         self.runtime.fill(self._index_error.handle, bytes(8), _INDEX_ERROR_BYTES)
+
+
+@functools.cache
+def _struct(count: int) -> struct.Struct:
+    """So many integers of 64 bits."""
+    return struct.Struct(f"={count}q")
 
 
 @functools.lru_cache(maxsize=4096)

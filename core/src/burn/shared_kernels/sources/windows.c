@@ -10,28 +10,33 @@ typedef struct {
 #define TYPE ((int)parameters.type)
 #define TARGET ((int)parameters.target)
 #endif
+#ifndef AXES
+#define AXES 3
+#endif
 #ifndef K0
-#define K0 (int)parameters.widths[0]
-#define K1 (int)parameters.widths[1]
+#define K0 (AXES > 2 ? (int)parameters.widths[0] : 1)
+#define K1 (AXES > 1 ? (int)parameters.widths[1] : 1)
 #define K2 (int)parameters.widths[2]
-#define D0 (int)parameters.dilations[0]
-#define D1 (int)parameters.dilations[1]
+#define D0 (AXES > 2 ? (int)parameters.dilations[0] : 1)
+#define D1 (AXES > 1 ? (int)parameters.dilations[1] : 1)
 #define D2 (int)parameters.dilations[2]
 #endif
-#define L0 (int)parameters.lengths[0]
-#define L1 (int)parameters.lengths[1]
+#define L0 (AXES > 2 ? (int)parameters.lengths[0] : 1)
+#define L1 (AXES > 1 ? (int)parameters.lengths[1] : 1)
 #define L2 (int)parameters.lengths[2]
-#define N0 (int)parameters.counts[0]
-#define N1 (int)parameters.counts[1]
+#define N0 (AXES > 2 ? (int)parameters.counts[0] : 1)
+#define N1 (AXES > 1 ? (int)parameters.counts[1] : 1)
 #define N2 (int)parameters.counts[2]
-#define S0 (int)parameters.strides[0]
-#define S1 (int)parameters.strides[1]
+#define S0 (AXES > 2 ? (int)parameters.strides[0] : 1)
+#define S1 (AXES > 1 ? (int)parameters.strides[1] : 1)
 #define S2 (int)parameters.strides[2]
-#define B0 (int)parameters.before[0]
-#define B1 (int)parameters.before[1]
+#define B0 (AXES > 2 ? (int)parameters.before[0] : 0)
+#define B1 (AXES > 1 ? (int)parameters.before[1] : 0)
 #define B2 (int)parameters.before[2]
-#define COUNT_QUOTIENT(d, x) quotient_by(x, (uint64)parameters.count_dividers[d])
 #define WIDTH_QUOTIENT(d, x) quotient_by(x, (uint64)parameters.width_dividers[d])
+// Along an axis that there is not, an index is 0.
+#define COUNT_QUOTIENT(d, x) \
+    (AXES > 2 - (d) ? quotient_by(x, (uint64)parameters.count_dividers[d]) : (x))
 
 // An item of a CPU computes many consecutive results, which saves divisions; another one computes one.
 #if IS_CPU
