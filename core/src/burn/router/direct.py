@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from burn.dtype import DType
     from burn.router.channel import DirectClient
 
-__all__ = ["MAX_SIGNATURES", "direct"]
+__all__ = ["MAX_SIGNATURES", "direct", "has_signatures"]
 
 MAX_SIGNATURES: Final = 4096
 """Number of signatures of one op that a table keeps; then it starts anew."""
@@ -36,14 +36,12 @@ def direct(
     Parameters
     ----------
     definition : Op
-        The op.
+        The op, which `has_signatures`.
     client : DirectClient
         The client of the table.
     register : callable
         Runs a call of the op as an operation.
     """
-    if not _has_signatures(definition):
-        return register
     name = definition.name
     promotes = [spec.promotes for spec in definition.operands.values()]
     handles, next_id = client.handles, client.next_id
@@ -52,12 +50,7 @@ def direct(
     def learn(*operands: Any, **attributes: Any) -> Any:
         """Register a call, and keep its signature."""
         made = register(*operands, **attributes)
-        dtypes = [
-            x.dtype
-            for x, promoting in zip(operands, promotes, strict=True)
-            if promoting and x.__class__ is RouterTensor
-        ]
-        function = client.function(name, dtypes[0] if dtypes else None)
+        function = client.function(name, _promoted(operands, promotes))
         if len(known) >= MAX_SIGNATURES:
             known.clear()
         with contextlib.suppress(TypeError):  # of an attribute that is no key, such as a list
@@ -65,9 +58,19 @@ def direct(
         return made
 
     def call(*operands: Any, **attributes: Any) -> Any:
+        signature: list[Any] = []  # as `_signature`, in line: that is a tenth of a call
+        primitives = []
         try:
-            shape, dtype, function = known[_signature(operands, attributes)]
-            primitives = [handles[x.id] if x.__class__ is RouterTensor else x for x in operands]
+            for x in operands:
+                if x.__class__ is RouterTensor:
+                    signature += (x.shape, x.dtype.name)
+                    primitives.append(handles[x.id])
+                else:
+                    signature.append(x.__class__)
+                    primitives.append(x)
+            if attributes:
+                signature += (*attributes.items(), *map(type, attributes.values()))
+            shape, dtype, function = known[(*signature,)]
         except (KeyError, TypeError):  # it is new, or has a tensor of another client
             return learn(*operands, **attributes)
         try:
@@ -84,7 +87,7 @@ def direct(
     return call
 
 
-def _has_signatures(definition: Op) -> bool:
+def has_signatures(definition: Op) -> bool:
     """Whether the shape of the one output of a call follows from its signature."""
     specs = definition.operands.values()
     return not (
@@ -99,7 +102,15 @@ def _has_signatures(definition: Op) -> bool:
 def _signature(operands: Sequence[Any], attributes: Mapping[str, Any]) -> tuple[Any, ...]:
     signature: list[Any] = []
     for x in operands:
-        signature += (x.shape, x.dtype) if x.__class__ is RouterTensor else (x.__class__,)
+        signature += (x.shape, x.dtype.name) if x.__class__ is RouterTensor else (x.__class__,)
     if attributes:
         signature += (*attributes.items(), *map(type, attributes.values()))
     return tuple(signature)
+
+
+def _promoted(operands: Sequence[Any], promotes: Sequence[bool]) -> DType | None:
+    """The dtype of the tensors among operands that promote; None if none does."""
+    for x, promoting in zip(operands, promotes, strict=True):
+        if promoting and x.__class__ is RouterTensor:
+            return x.dtype
+    return None

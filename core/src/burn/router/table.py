@@ -9,7 +9,7 @@ from burn.dtype import DType
 from burn.errors import DeviceMismatchError
 from burn.ir import OperationIr, ScalarIr, Status, TensorIr, infer
 from burn.ops import Meta, Op, OpTable, Tag, observing
-from burn.router.direct import MAX_SIGNATURES, direct
+from burn.router.direct import MAX_SIGNATURES, direct, has_signatures
 from burn.router.tensor import RouterTensor, as_input
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class RouterTable(OpTable):
     def _resolve(self, definition: Op) -> Callable[..., Any]:
         register = self._registering(definition)
         client: Any = self.client
-        if hasattr(client, "handles"):
+        if hasattr(client, "handles") and has_signatures(definition):
             return direct(definition, client, register)
         return register
 
