@@ -271,7 +271,7 @@ def step_code(
     if writer.has_pointers_in_structs:
         fields.append(f"{pointer} arrays[{columns * capacity}];")
     else:
-        names = [f"a{number}" for number in range(columns * capacity)]
+        names = [f"memory{number}" for number in range(columns * capacity)]
         arguments += [f"{pointer} {name}" for name in names]
         writer.line(f"{pointer} const arrays[] = {{{', '.join(names)}}};")
         arrays = "arrays"
