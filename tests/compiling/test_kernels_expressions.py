@@ -50,8 +50,10 @@ def test_an_elementwise_op_of_real_numbers_has_an_expression_for_each_kind_or_a_
             assert (expression(name, kind, choice) is None) is (name in WITHOUT_EXPRESSION)
 
 
-def test_texts_are_of_elementwise_ops():
-    assert {name for name, op in REGISTRY.items() if op.expression is not None} <= set(ELEMENTWISE)
+def test_texts_are_of_elementwise_ops_and_of_steps_of_lists():
+    for name, op in REGISTRY.items():
+        if op.expression is not None:
+            assert name in ELEMENTWISE or all(spec.is_list for spec in op.operands.values())
 
 
 class Numpy:

@@ -38,7 +38,7 @@ from typing import Any, Final, Protocol, get_type_hints
 from burn.dtype import DType, Kind
 from burn.errors import BurnError, DTypeError, OperandTypeError
 from burn.ops._attributes import Attribute, attributes_of
-from burn.ops.signature import Meta, Operand
+from burn.ops.signature import Example, Meta, Operand
 from burn.public_calls import shown_value
 from burn.quant_scheme import QuantScheme
 
@@ -174,6 +174,9 @@ class Op:
         Of a reduction: how its results for parts of the elements make that for all of them:
         ``"sum"``, ``"product"``, ``"max"``, ``"min"``, or ``"mean"`` of parts of one size. None
         if they do not tell.
+    examples : tuple of Example
+        Calls that work, and calls that must be refused, on which tests try an op that has no
+        samples of its own; those of an elementwise op follow from its tags.
     shards : callable or None
         What becomes of an axis that is divided; see `burn.ops.sharding`. None if it follows from
         the tags and the roles of attributes.
@@ -211,6 +214,7 @@ class Op:
         expression: str | Mapping[Kind, str] | None = None,
         fuses: str | None = None,
         combines: str | None = None,
+        examples: Sequence[Example] = (),
     ) -> None:
         self.name = rule.__name__
         self.__name__ = self.name
@@ -222,6 +226,7 @@ class Op:
         self.expression = expression
         self.fuses = fuses
         self.combines = combines
+        self.examples = tuple(examples)
         self.default: Callable[..., Any] | None = None
         self.host: Callable[..., Any] | None = None
         self.vjp: Callable[..., Any] | None = None
@@ -536,12 +541,21 @@ def op(
     expression: str | Mapping[Kind, str] | None = None,
     fuses: str | None = None,
     combines: str | None = None,
+    examples: Sequence[Example] = (),
 ) -> Callable[[Callable[..., Any]], Op]:
     """Decorator: make a definition an op and put it into the table."""
 
     def define(rule: Callable[..., Any]) -> Op:
         return register(
-            Op(rule, tags, outputs, expression=expression, fuses=fuses, combines=combines)
+            Op(
+                rule,
+                tags,
+                outputs,
+                expression=expression,
+                fuses=fuses,
+                combines=combines,
+                examples=examples,
+            )
         )
 
     return define

@@ -15,6 +15,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 
 from burn.aliases import Primitive, Scalar, Shape, Slices
 from burn.dtype import DType, Kind
+from burn.errors import BurnError
 from burn.quant_scheme import QuantScheme
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "BroadcastAxis",
     "ComplexOperand",
     "Cotangent",
+    "Example",
     "FillValue",
     "Flag",
     "FloatList",
@@ -104,6 +106,31 @@ class Meta(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+class Example(NamedTuple):
+    """A call of an op, on which tests try it; the values of the operands are drawn.
+
+    Attributes
+    ----------
+    note : str
+        What is special about it, in a few words.
+    shapes : tuple
+        The shape of each operand.
+    attributes : dict
+        Those of the call.
+    low, high : float
+        The range of floats.
+    refused : type, optional
+        The class of the error of a call that must be refused.
+    """
+
+    note: str
+    shapes: tuple[Shape, ...]
+    attributes: Mapping[str, Any] = {}
+    low: float = -2.0
+    high: float = 2.0
+    refused: type[BurnError] | None = None
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from burn.testing.functions import (
     arrangement as arrangement,
     covariance as covariance,
     creation as creation,
+    derived as derived,
     elementwise as elementwise,
     histograms as histograms,
     linear_algebra as linear_algebra,
@@ -21,3 +22,5 @@ from burn.testing.functions import (
     tensor_methods as tensor_methods,
     windows as windows,
 )
+
+derived.attach()

@@ -23,6 +23,7 @@ from burn.testing.samples import (
     deformable_convolution,
     dense,
     dequantization,
+    derived,
     eigenvalues,
     grids,
     gru,
@@ -56,6 +57,8 @@ from burn.testing.samples import (
     unfolding,
 )
 
+derived.attach()
+
 __all__ = [
     "activation",
     "adaptive_optimizer",
@@ -76,6 +79,7 @@ __all__ = [
     "deformable_convolution",
     "dense",
     "dequantization",
+    "derived",
     "eigenvalues",
     "grids",
     "gru",
