@@ -31,10 +31,10 @@ __all__ = ["write_chunks"]
 _CHUNK: Final = 8192
 """Elements that an item computes, about."""
 
-_WIDTH: Final = 16
+_WIDTH: Final = 64
 """Accumulators of a row whose columns are neighbours."""
 
-_ROWS: Final = 64
+_ROWS: Final = 1024
 """Rows that are reduced together where rows are neighbours."""
 
 _KEPT_VALUES: Final = 4096
@@ -195,13 +195,16 @@ class _Rows(_Chunks):
             self.add(loop, sums, lane, writer.add(start, lane))
         with self.each(zero, rest) as lane:
             self.add(loop, sums, lane, writer.add(whole, lane))
+        half = lanes // 2
+        while half:
+            with self.each(zero, writer.integer(half)) as lane:
+                other = writer.add(lane, writer.integer(half))
+                for number, array in zip(loop.reductions, sums, strict=True):
+                    pair = writer.element(array, lane), writer.element(array, other)
+                    writer.set_element(array, lane, self.combined(number, *pair))
+            half //= 2
         for number, array in zip(loop.reductions, sums, strict=True):
-            parts = [writer.element(array, writer.integer(lane)) for lane in range(lanes)]
-            while len(parts) > 1:
-                half = len(parts) // 2
-                pairs = zip(parts[:half], parts[half:], strict=True)
-                parts = [self.combined(number, *pair) for pair in pairs]
-            self.values[number] = parts[0]
+            self.values[number] = writer.element(array, zero)
 
     def column(self, loop: Loop, column: Value) -> dict[int, Value]:
         """Compute what a loop wants in a column; the indices there."""
@@ -244,7 +247,7 @@ class _RowsTogether(_Chunks):
             made = {
                 number: writer.array(_ROWS, kernel.body[number].dtype) for number in loop.reductions
             }
-            with self.each(zero, together) as lane:
+            with self.each(zero, self.count) as lane:
                 for number, array in made.items():
                     writer.set_element(array, lane, self.neutral(number))
             with writer.loop(zero, columns_in_all) as column, self.nested():

@@ -41,7 +41,7 @@ _VECTOR_BYTES: Final = 16
 _KEPT_VALUES: Final = 32
 """Values that a lane keeps in registers from one loop over the columns to the next."""
 
-_COLUMNS_PER_LANE: Final = 4
+_COLUMNS_PER_LANE: Final = 8
 """Columns that a lane of a team computes, where there are lanes enough."""
 
 _STEPS_PER_LANE: Final = 16
