@@ -33,30 +33,42 @@ FUNCTION void philox(uint64 seed, uint64 counter, uint64 above, uint* words) {
     words[3] = c3;
 }
 
-// The words of four numbers, of which the first has an index that four divides. `state` is the address
-// of a seed, and of an offset that is added: a program that the device replays reads them anew.
-FUNCTION void draw(const Parameters parameters, int64 first, uint* words) {
-    uint64 seed = (uint64)parameters.seed;
-    uint64 low = (uint64)parameters.low_block, high = (uint64)parameters.high_block;
+typedef struct {
+    uint64 seed, low, high;
+} Counter;
+
+// `state` is the address of a seed, and of an offset that is added: a program that the device replays
+// reads them anew.
+FUNCTION Counter counter_of(const Parameters parameters) {
+    Counter counter;
+    counter.seed = (uint64)parameters.seed;
+    counter.low = (uint64)parameters.low_block;
+    counter.high = (uint64)parameters.high_block;
 #ifdef NUMBERS_AT
     if (parameters.state) {
         const int64* state = NUMBERS_AT(parameters.state);
-        seed = (uint64)state[0];
-        low += (uint64)state[1];
-        high += (uint64)state[2] + (low < (uint64)state[1]);
+        counter.seed = (uint64)state[0];
+        counter.low += (uint64)state[1];
+        counter.high += (uint64)state[2] + (counter.low < (uint64)state[1]);
     }
 #endif
+    return counter;
+}
+
+// The words of four numbers, of which the first has an index that four divides.
+FUNCTION void draw(Counter counter, int64 first, uint* words) {
     UNROLL for (int part = 0; part < WORDS_PER_NUMBER; ++part) {
-        const uint64 counter = low + (uint64)(first / 4 * WORDS_PER_NUMBER + part);
-        philox(seed, counter, high + (counter < low), words + 4 * part);
+        const uint64 low = counter.low + (uint64)first / 4 * WORDS_PER_NUMBER + (uint64)part;
+        philox(counter.seed, low, counter.high + (low < counter.low), words + 4 * part);
     }
 }
 
-#define BEGIN(count)              \
-    const int64 first = 4 * ITEM; \
-    if (first >= (count)) return; \
-    uint words[WORDS];            \
-    draw(parameters, first, words);
+#define BEGIN(count)                                \
+    const int64 first = 4 * ITEM;                   \
+    if (first >= (count)) return;                   \
+    const Counter counter = counter_of(parameters); \
+    uint words[WORDS];                              \
+    draw(counter, first, words);
 
 #ifdef HAS_random_words
 KERNEL(GROUP_ITEMS) void random_words(const Parameters parameters, GLOBAL void* out) {
@@ -136,8 +148,8 @@ KERNEL(GROUP_ITEMS) void random_normal(const Parameters parameters, GLOBAL void*
     const C mean = SCALAR((uint64)parameters.low), deviation = SCALAR((uint64)parameters.span);
     const int shift = (int)((pairs + first) % 4);
     uint angle_words[2 * WORDS];
-    draw(parameters, pairs + first - shift, angle_words);
-    if (shift) draw(parameters, pairs + first - shift + 4, angle_words + WORDS);
+    draw(counter, pairs + first - shift, angle_words);
+    if (shift) draw(counter, pairs + first - shift + 4, angle_words + WORDS);
     C cosines[4], sines[4];
     UNROLL for (int j = 0; j < 4; ++j) {
         const C radius = sqrt(log((C)1 - fraction(words, j)) * (C)-2);
@@ -145,8 +157,8 @@ KERNEL(GROUP_ITEMS) void random_normal(const Parameters parameters, GLOBAL void*
         C turn = fraction(angle_words, j), sine, cosine;
         UNROLL for (int k = 1; k < 4; ++k) turn = shift == k ? fraction(angle_words, j + k) : turn;
         SINE_AND_COSINE(turn, sine, cosine)
-        cosines[j] = radius * cosine * deviation + mean;
-        sines[j] = radius * sine * deviation + mean;
+        cosines[j] = MULTIPLY_ADD(radius * cosine, deviation, mean);
+        sines[j] = MULTIPLY_ADD(radius * sine, deviation, mean);
     }
     write_up_to_four(out, first, pairs, TYPE, cosines);
     if (shift == 0) {
