@@ -26,7 +26,7 @@ PAGE: Final = Path(__file__).parent / "authors" / "bodies.md"
 
 NUMPY: Final = "NumPy"
 PYTORCH: Final = "PyTorch"
-OURS: Final = frozenset({"kernels of CUDA", "kernels of OpenCL", "numba"})
+OURS: Final = frozenset({"kernels of CUDA", "kernels of OpenCL", "numba", "LLVM"})
 """Texts of kernels that belong to one backend: each is a body of ours."""
 
 GENERATED: Final = "generated"
@@ -51,7 +51,7 @@ OWN: Final[dict[str, tuple[str, ...]]] = {
     "burn_cpu.pooling": (NUMPY, "windows axis by axis"),
     "burn_cpu.quantization": ("numba", "codes and scales in one pass"),
     "burn_cpu.quantized_products": ("numba", "codes that are restored in registers"),
-    "burn_cpu.random": ("numba", "Philox in blocks, and ahead of use"),
+    "burn_cpu.random": ("LLVM", "Philox on all threads, and ahead of use"),
     "burn_cpu.recurrent": ("numba", "products by BLAS, and the passes between"),
     "burn_cpu.reduction": (
         NUMPY,
@@ -125,7 +125,7 @@ def page() -> Iterable[str]:
         "",
         f"- *{GENERATED}*: kernels of [the kernel language](kernels.md), with a writer a language.",
         f"- *{SHARED}*: a text of `burn/shared_kernels`, with a header for each language.",
-        "- *kernels of CUDA*, *of OpenCL*, *numba*: texts of one backend.",
+        "- *kernels of CUDA*, *of OpenCL*, *numba*, *LLVM*: texts of one backend.",
         "- *default*: the decomposition into other operations; *host*: NumPy, after a read.",
         "",
         f"| family | {' | '.join(tables)} | bodies of ours |",
