@@ -117,7 +117,7 @@ def test_few_rows_of_many_columns_are_reduced_in_parts():
 def test_counts_of_elements_are_no_constants_of_a_kernel():
     kernels = {
         step.kernel
-        for columns in (300, 301, 307)
+        for columns in (301, 303, 307)  # none is even: vectors of neighbours are other kernels
         for step in plan("mean", tensor(64, columns), axis=(1,), keepdims=False).steps
     }
     assert len(kernels) == 1

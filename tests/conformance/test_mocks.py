@@ -353,21 +353,21 @@ class FailingBackend(type(BACKEND)):
 
 
 @pytest.mark.parametrize(
-    ("failure", "calls"),
+    "failure",
     [
-        (RuntimeError("failed"), 1),
-        (ValueError("failed"), 1),
-        (KeyError("failed"), 1),
-        (AttributeError("failed"), 1),
-        (TypeError("failed"), 1),
-        (MemoryError("failed"), 1),
-        (UserWarning, 1),
-        (DeprecationWarning, 1),
-        (RuntimeWarning, 2),
-        (FloatingPointError("failed"), 2),
+        RuntimeError("failed"),
+        ValueError("failed"),
+        KeyError("failed"),
+        AttributeError("failed"),
+        TypeError("failed"),
+        MemoryError("failed"),
+        UserWarning,
+        DeprecationWarning,
+        RuntimeWarning,
+        FloatingPointError("failed"),
     ],
 )
-def test_an_op_that_fails_runs_once_and_twice_if_it_is_about_floats(failure, calls, monkeypatch):
+def test_an_op_that_fails_runs_once(failure, monkeypatch):
     monkeypatch.setattr(FailingBackend, "failure", failure)
     spec = mock_backend(devices=[MockDevice("plain")])
     spec = dataclasses.replace(spec, load=lambda: FailingBackend("mock", [MockDevice("plain")]))
@@ -390,5 +390,5 @@ def test_an_op_that_fails_runs_once_and_twice_if_it_is_about_floats(failure, cal
                 FailingBackend.calls = 0
                 with pytest.raises(burn.BurnError, match=r"from the library|failed") as caught:
                     call()
-                assert FailingBackend.calls == calls
+                assert FailingBackend.calls == 1
                 assert caught.value.__context__ in (None, caught.value.__cause__)

@@ -250,6 +250,7 @@ IN_TESTS_OF_THEIR_OWN = {
     "counts_references",
     "dialect",
     "for_device",
+    "kernel_runner",
     "load_kernel",
     "name",
     "named",

@@ -105,7 +105,6 @@ def calls(backend):
         "max_pool_with_indices": lambda: backend.max_pool_with_indices(
             images, dilation=(1, 1), index_dtype=DType.of("int64"), **windows
         ),
-        "avg_pool": lambda: backend.avg_pool(images, count_include_pad=True, **windows),
         "attention": lambda: backend.attention(q, k, v, mask, None, **options),
         "attention_grad": lambda: backend.attention_grad(q, k, v, mask, None, q, **options),
     }
