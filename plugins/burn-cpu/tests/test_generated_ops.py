@@ -242,3 +242,16 @@ def test_the_index_of_an_extremum_is_the_first_one(ops, name, shape):
                 np.testing.assert_array_equal(result, find(values, axis=axis, keepdims=keepdims))
                 own = getattr(ops, name)(values, axis=axis, keepdims=keepdims, dtype=dtype)
                 np.testing.assert_array_equal(own, result)
+
+
+def test_code_is_kept_for_a_bounded_number_of_kernels(ops, monkeypatch):
+    from burn_cpu import native
+
+    x = RANDOM.normal(size=(4, 7)).astype(np.float32)
+    expected = {name: getattr(ops, name)(x) for name in ("sigmoid", "silu", "mish")}
+    monkeypatch.setattr(native, "_MOST_KEPT", 1)
+    for name in ("softsign", "tanhshrink", "hard_swish"):
+        getattr(ops, name)(x)
+    assert len(native.machine()._kept) == 1
+    for name, result in expected.items():  # plans keep their code
+        np.testing.assert_array_equal(getattr(ops, name)(x), result)

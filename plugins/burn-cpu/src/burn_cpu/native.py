@@ -85,6 +85,9 @@ class Text(NamedTuple):
     work: Formula
 
 
+_MOST_KEPT: Final = 4096
+"""Kernels whose code is kept in memory."""
+
 _NAME_LENGTH: Final = 25
 """Letters of the name of a function."""
 
@@ -280,13 +283,16 @@ class Machine:
     def kept_functions(
         self, kernels: Iterable[Kernel]
     ) -> tuple[Any, dict[Kernel, tuple[Text, int]]]:
-        """The same, of code that is kept as long as the process runs, for each kernel once."""
+        """The same, of code that is kept for other programs with these kernels."""
         wanted = list(kernels)
         with self._lock:
+            if len(self._kept) >= _MOST_KEPT:  # programs that run keep the engine of their code
+                self._kept.clear()
+                self._engine = None
             for kernel in wanted:
                 if kernel not in self._kept:
                     self._kept[kernel] = self._function(kernel)
-            return None, {kernel: self._kept[kernel] for kernel in wanted}
+            return self._engine, {kernel: self._kept[kernel] for kernel in wanted}
 
     def _function(self, kernel: Kernel) -> tuple[Text, int]:
         """The text and address of a kernel; its text is written if the disk has no code of it."""
