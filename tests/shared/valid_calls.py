@@ -35,7 +35,7 @@ def public_functions():
 def parameters_like(function, pattern):
     """The parameters of a function whose annotation has one of some words."""
     parameters = inspect.signature(function).parameters.values()
-    return {one.name for one in parameters if pattern.search(str(one.annotation))}
+    return {item.name for item in parameters if pattern.search(str(item.annotation))}
 
 
 @functools.cache
@@ -50,17 +50,17 @@ def _samples():
 def calls_of(function):
     """Positional and keyword arguments of valid calls; floats have 32 bits, as all devices have."""
     calls = [
-        (mapped(as_float32, list(one.arguments)), mapped(as_float32, dict(one.keywords)))
-        for one in _samples().get(id(function), [])
+        (mapped(as_float32, list(sample.arguments)), mapped(as_float32, dict(sample.keywords)))
+        for sample in _samples().get(id(function), [])
     ]
     found = list(calls)
     signature = inspect.signature(function)
     for arguments, keywords in calls:
         given = signature.bind(*arguments, **keywords).arguments
         numbers = {
-            one.name: one.default
-            for one in signature.parameters.values()
-            if one.name not in given and has_number(one.default)
+            parameter.name: parameter.default
+            for parameter in signature.parameters.values()
+            if parameter.name not in given and has_number(parameter.default)
         }
         if numbers:
             found.append((arguments, keywords | numbers))

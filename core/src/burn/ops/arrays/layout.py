@@ -19,6 +19,7 @@ from burn.ops.shapes import (
     check_shape,
     size,
 )
+from burn.ops.sharding import Sharded, ShardedCall
 from burn.ops.signature import (
     AnyOperand,
     Axes,
@@ -95,6 +96,17 @@ def reshape(x: AnyOperand, *, shape: TargetShape) -> Meta:
     return Meta(tuple(shape), x.dtype)
 
 
+@reshape.sharding
+def _(call: ShardedCall) -> Sharded | None:
+    # It stays if it has its length and as many elements before it.
+    (x,), target = call.operands, call.attributes["shape"]
+    before = size(x.shape[: call.axis])
+    for axis, length in enumerate(target):
+        if size(target[:axis]) == before and length == x.shape[call.axis] != 1:
+            return Sharded((call.axis,), axis)
+    return None
+
+
 @reshape.gradient()
 def _(ops: OpTable, ctx: Context, g: Cotangent) -> Gradients:
     return (ops.reshape(g, shape=ctx.shape(0)),)
@@ -115,6 +127,11 @@ def permute(x: AnyOperand, *, axes: Axes) -> Meta:
             hint="Name each axis once",
         )
     return Meta(tuple(x.shape[axis] for axis in axes), x.dtype)
+
+
+@permute.sharding
+def _(call: ShardedCall) -> Sharded:
+    return Sharded((call.axis,), call.attributes["axes"].index(call.axis))
 
 
 @permute.gradient()
@@ -148,6 +165,13 @@ def expand(x: AnyOperand, *, shape: TargetShape) -> Meta:
             hint="Only axes of length 1 can be expanded",
         )
     return Meta(tuple(shape), x.dtype)
+
+
+@expand.sharding
+def _(call: ShardedCall) -> Sharded | None:
+    (x,), target = call.operands, call.attributes["shape"]
+    axis = call.axis + len(target) - len(x.shape)
+    return Sharded((call.axis,), axis) if x.shape[call.axis] != 1 else None
 
 
 @expand.gradient()

@@ -8,6 +8,7 @@ from burn.ops.arrays.layout import sum_to_shape
 from burn.ops.batching import BatchedCall, expanded, with_rank
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import broadcast_shapes, check_axis, check_distinct
+from burn.ops.sharding import whole_axes
 from burn.ops.signature import (
     AnyOperand,
     AnyOrScalar,
@@ -29,6 +30,9 @@ from burn.ops.table import OpTable
 def slice(x: AnyOperand, *, slices: AxisSlices) -> Meta:
     """A strided slice: per axis (start, length, step), where the step is not 0."""
     return Meta(_check_slices(x, slices), x.dtype)
+
+
+slice.sharding(whole_axes)
 
 
 @slice.gradient()

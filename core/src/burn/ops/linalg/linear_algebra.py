@@ -9,6 +9,7 @@ from burn.errors import ArgumentError, ShapeError
 from burn.ops._precision import in_float32
 from burn.ops.op import Context, Tag, op
 from burn.ops.shapes import broadcast_shapes, check_axis, reduce_shape, size
+from burn.ops.sharding import Sharded, ShardedCall
 from burn.ops.signature import (
     Axes,
     BroadcastAxis,
@@ -42,6 +43,24 @@ def matmul(x1: NumberOperand, x2: NumberOperand) -> Meta:
         )
     batch = broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
     return Meta((*batch, x1.shape[-2], x2.shape[-1]), x1.dtype)
+
+
+@matmul.sharding
+def _(call: ShardedCall) -> Sharded | None:
+    ranks = [len(operand.shape) for operand in call.operands]
+    last = call.axis - ranks[call.operand]  # -1 or -2, or an axis of batches
+    if last == (-2 if call.operand else -1):
+        return Sharded((ranks[0] - 1, ranks[1] - 2), None, "sum")
+    axis = max(ranks) + last
+    if last >= -2:
+        return Sharded((None, call.axis) if call.operand else (call.axis, None), axis)
+    axes = tuple(
+        [
+            rank + last if rank + last >= 0 and operand.shape[last] != 1 else None
+            for operand, rank in zip(call.operands, ranks, strict=True)
+        ]
+    )
+    return Sharded(axes, axis) if axes[call.operand] is not None else None
 
 
 @matmul.gradient(saves={"x1": ("x2",), "x2": ("x1",)})

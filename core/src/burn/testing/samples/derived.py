@@ -37,7 +37,7 @@ def attach() -> None:
             continue
         if op.examples:
             samples, errors = _of_examples(op)
-        elif Tag.ELEMENTWISE in op.tags and all(one.promotes for one in op.operands.values()):
+        elif Tag.ELEMENTWISE in op.tags and all(spec.promotes for spec in op.operands.values()):
             samples, errors = _of_elementwise(op)
         else:
             continue
