@@ -7,6 +7,7 @@ to copies.
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -23,27 +24,12 @@ Tensors: TypeAlias = list[Tensor]
 
 # torch does not type these functions, which its own optimizers call.
 _add: Final[Any] = torch._foreach_add
-_addcdiv: Final[Any] = torch._foreach_addcdiv
-_divide: Final[Any] = torch._foreach_div
-_addcmul: Final[Any] = torch._foreach_addcmul
 _multiply: Final[Any] = torch._foreach_mul
-_add_: Final[Any] = torch._foreach_add_
-_addcdiv_: Final[Any] = torch._foreach_addcdiv_
-_addcmul_: Final[Any] = torch._foreach_addcmul_
-_multiply_: Final[Any] = torch._foreach_mul_
 _clamp_max_: Final[Any] = torch._foreach_clamp_max_
 _clamp_min_: Final[Any] = torch._foreach_clamp_min_
 _fused_adam: Final[Any] = torch._fused_adam_
 _fused_adamw: Final[Any] = torch._fused_adamw_
 _fused_sgd: Final[Any] = torch._fused_sgd_
-
-_FUNCTIONS: Final[dict[str, Any]] = {
-    "add": torch._foreach_add,
-    "divide": torch._foreach_div,
-    "maximum": torch._foreach_maximum,
-    "sqrt": torch._foreach_sqrt,
-    "subtract": torch._foreach_sub,
-}
 
 
 def _clone_each(tensors: Sequence[Tensor]) -> list[Tensor]:
@@ -171,8 +157,23 @@ class OptimizerOps(Steps, TorchOps):
     def _composed(
         self, *lists: Tensors, formula: StepFormula, numbers: tuple[float, ...]
     ) -> Tensors:
-        found = formula.run(_apply, lists, numbers)
-        return [x for result in found for x in _made(result)]
+        uses = _uses(formula)
+        values: list[Any] = [*lists, *numbers]
+        for function, used in formula.instructions:
+            found = _apply(function, *[values[index] for index in used])
+            values.append(found if uses[len(values)] == 1 else list(_made(found)))
+        return [x for index in formula.results for x in _made(values[index])]
+
+
+@functools.lru_cache(maxsize=256)
+def _uses(formula: StepFormula) -> Counter[int]:
+    """How often each value of a formula is read; a result is read at the end."""
+    used = [index for instruction in formula.instructions for index in instruction.operands]
+    return Counter([*used, *formula.results])
+
+
+class _New(list[Tensor]):
+    """Tensors that one instruction alone reads, which may overwrite them."""
 
 
 class _Term:
@@ -199,46 +200,58 @@ class _Term:
         self.divides = divides
 
     def made(self) -> Tensors:
-        """New tensors."""
-        if self.y is None:
-            return list(_multiply(self.x, self.factor))
-        made = (_divide if self.divides else _multiply)(self.x, self.y)
-        if self.factor != 1.0:
-            _multiply_(made, self.factor)
-        return list(made)
+        """As tensors."""
+        x = self.x
+        if self.y is not None:
+            x = _run("div" if self.divides else "mul", x, self.y)
+        return x if self.factor == 1.0 and x is not self.x else _run("mul", x, self.factor)
 
-    def added(self, other: Tensors, sign: float, *, in_place: bool) -> Tensors:
+    def added(self, other: Tensors, sign: float) -> Tensors:
         """Other tensors with this added or subtracted."""
         factor = sign * self.factor
         if self.y is None:
-            found = (_add_ if in_place else _add)(other, self.x, alpha=factor)
-        elif self.divides:
-            found = (_addcdiv_ if in_place else _addcdiv)(other, self.x, self.y, value=factor)
-        else:
-            found = (_addcmul_ if in_place else _addcmul)(other, self.x, self.y, value=factor)
-        return other if in_place else list(found)
+            return _run("add", other, self.x, alpha=factor)
+        return _run("addcdiv" if self.divides else "addcmul", other, self.x, self.y, value=factor)
+
+
+def _run(name: str, x: Tensors, *others: Any, **options: float) -> _New:
+    """Run a kernel for lists of tensors, in place where that is allowed."""
+    if isinstance(x, _New):
+        getattr(torch, f"_foreach_{name}_")(x, *others, **options)
+        return x
+    return _New(getattr(torch, f"_foreach_{name}")(x, *others, **options))
 
 
 def _made(value: Tensors | _Term) -> Tensors:
     return value.made() if isinstance(value, _Term) else value
 
 
+_NAMES: Final = {
+    "add": "add",
+    "divide": "div",
+    "maximum": "maximum",
+    "sqrt": "sqrt",
+    "subtract": "sub",
+}
+"""Names of kernels of torch."""
+
+
 def _apply(function: str, x: Any, y: Any = None) -> Tensors | _Term:
     """An elementwise op of lists of tensors, terms and numbers; only the second may be a number."""
+    if function == "multiply" and isinstance(y, float):
+        if isinstance(x, _Term):
+            return _Term(x.x, x.y, x.factor * y, divides=x.divides)
+        return _Term(x, None, y)
     if function == "multiply":
-        if isinstance(y, float):
-            if isinstance(x, _Term):
-                return _Term(x.x, x.y, x.factor * y, divides=x.divides)
-            return _Term(x, None, y)
         return _Term(_made(x), _made(y))
     if function == "divide" and not isinstance(y, float):
         return _Term(_made(x), _made(y), divides=True)
     if function in {"add", "subtract"} and isinstance(y, _Term):
-        return y.added(_made(x), 1.0 if function == "add" else -1.0, in_place=isinstance(x, _Term))
+        return y.added(_made(x), 1.0 if function == "add" else -1.0)
     if function == "sign":
-        return _signs(_made(x), in_place=isinstance(x, _Term))
-    arguments = [_made(x)] if y is None else [_made(x), _made(y)]
-    return list(_FUNCTIONS[function](*arguments))
+        return _signs(_made(x))
+    others = [] if y is None else [_made(y)]
+    return _run(_NAMES[function], _made(x), *others)
 
 
 def _rate(rate: Any) -> Any:
@@ -255,12 +268,11 @@ def _decayed(gradients: Tensors, parameters: Tensors, weight_decay: float) -> Te
     return list(_add(gradients, parameters, alpha=weight_decay)) if weight_decay else gradients
 
 
-def _signs(tensors: Tensors, *, in_place: bool) -> Tensors:
+def _signs(tensors: Tensors) -> Tensors:
     """Signs, by scaling and clamping: the sign of NaN is NaN, and 0 by torch's."""
     largest = torch.finfo(tensors[0].dtype).max
-    tensors = tensors if in_place else list(_multiply(tensors, 1.0))
     for _ in range(2):  # so that the smallest number is above 1
-        _multiply_(tensors, largest)
+        tensors = _run("mul", tensors, largest)
     _clamp_min_(tensors, -1.0)
     _clamp_max_(tensors, 1.0)
     return tensors
