@@ -10,17 +10,18 @@ from burn.plugin_api import (
     OpTable,
     attention_shapes,
     bool_,
+    c_type_of,
     check_broadcasts_to_scores,
     check_same_shape,
     in_float32,
+    signed_scalar_bits,
     transpose_matrices,
 )
 from burn_opencl.base import OpenClOps
 from burn_opencl.buffers import Buffer
-from burn_opencl.dtypes import c_type_of, check_dtypes
+from burn_opencl.dtypes import check_dtypes
 from burn_opencl.limits import GPU_GROUP_ITEMS, MAX_KERNEL_AXES, SMALL_GROUP_ITEMS
 from burn_opencl.programs import text_of
-from burn_opencl.scalars import signed_scalar_bits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from burn_opencl.dtypes import DTYPE_CODES
+from burn.plugin_api import DTYPE_CODES
 
 if TYPE_CHECKING:
     from burn.plugin_api import QuantScheme

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from burn.plugin_api import DType, complex64, complex128, float64
+from burn.plugin_api import DType, complex64, complex128, float64, storage_bits
 from burn_opencl.base import OpenClOps
 from burn_opencl.buffers import Buffer
 from burn_opencl.dtypes import check_dtypes
-from burn_opencl.scalars import storage_bits
 
 if TYPE_CHECKING:
     from burn.plugin_api import Scalar

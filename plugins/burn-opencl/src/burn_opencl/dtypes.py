@@ -1,30 +1,13 @@
-"""Dtypes as the kernels know them."""
+"""Checks of the dtypes of operands."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from burn.plugin_api import (
-    COMPLEX_TYPES,
-    DTYPE_CODES,
-    SCALAR_CODE,
-    WORD_CODES,
-    accumulator_dtype,
-    c_type_of,
-)
-
 if TYPE_CHECKING:
     from burn_opencl.buffers import Buffer
 
-__all__ = [
-    "COMPLEX_TYPES",
-    "DTYPE_CODES",
-    "SCALAR_CODE",
-    "WORD_CODES",
-    "accumulator_dtype",
-    "c_type_of",
-    "check_dtypes",
-]
+__all__ = ["check_dtypes"]
 
 
 def check_dtypes(op: str, *operands: Buffer | None, floats: bool = False) -> None:

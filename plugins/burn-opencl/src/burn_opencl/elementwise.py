@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from burn.plugin_api import REGISTRY, DType, bool_
+from burn.plugin_api import DTYPE_CODES, REGISTRY, DType, accumulator_dtype, bool_, c_type_of
 from burn_opencl.buffers import Buffer
 from burn_opencl.complex_numbers import ComplexOps, as_tensor
-from burn_opencl.dtypes import DTYPE_CODES, accumulator_dtype, c_type_of
 from burn_opencl.elementwise_variants import broadcast
 from burn_opencl.expressions import CASES
 from burn_opencl.limits import SMALL_GROUP_ITEMS

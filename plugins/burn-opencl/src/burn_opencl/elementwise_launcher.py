@@ -7,9 +7,18 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from burn.plugin_api import DType, Scalar, Shape
+from burn.plugin_api import (
+    DTYPE_CODES,
+    SCALAR_CODE,
+    WORD_CODES,
+    DType,
+    Scalar,
+    Shape,
+    c_type_of,
+    scalar_bits,
+    storage_bits,
+)
 from burn_opencl.buffers import Buffer, Layout, expanded_strides, row_major
-from burn_opencl.dtypes import DTYPE_CODES, SCALAR_CODE, WORD_CODES, c_type_of
 from burn_opencl.elementwise_variants import (
     Variant,
     broadcast,
@@ -21,7 +30,6 @@ from burn_opencl.elementwise_variants import (
 from burn_opencl.expressions import CASE_CODES, CASES, function_source
 from burn_opencl.limits import MAX_KERNEL_AXES, SMALL_GROUP_ITEMS
 from burn_opencl.programs import text_of
-from burn_opencl.scalars import scalar_bits, storage_bits
 
 if TYPE_CHECKING:
     from burn_opencl.runtime import Runtime

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from burn_opencl.dtypes import SCALAR_CODE
+from burn.plugin_api import SCALAR_CODE
 from burn_opencl.limits import GPU_GROUP_ITEMS, MAX_KERNEL_AXES
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import functools
 from typing import Final, NamedTuple
 
 from burn.plugin_api import (
+    COMPLEX_TYPES,
     REGISTRY,
     DType,
     Expression,
@@ -23,7 +24,6 @@ from burn.plugin_api import (
     uint64,
 )
 from burn_opencl.dialect import OpenClWriter, VectorizedWriter
-from burn_opencl.dtypes import COMPLEX_TYPES
 from burn_opencl.programs import text_of
 
 __all__ = ["CASES", "CASE_CODES", "Case", "ComplexExpression", "function_source"]

@@ -8,12 +8,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from burn.plugin_api import DType
+from burn.plugin_api import DTYPE_CODES, DType, accumulator_dtype, c_type_of, signed_scalar_bits
 from burn_opencl.base import OpenClOps, inferred_shape
 from burn_opencl.buffers import Buffer
-from burn_opencl.dtypes import DTYPE_CODES, accumulator_dtype, c_type_of, check_dtypes
+from burn_opencl.dtypes import check_dtypes
 from burn_opencl.limits import INT32_LIMIT
-from burn_opencl.scalars import signed_scalar_bits
 
 __all__ = ["FourierOps", "radices"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from burn_opencl.dtypes import DTYPE_CODES, c_type_of
+from burn.plugin_api import DTYPE_CODES, c_type_of
 from burn_opencl.limits import GPU_GROUP_ITEMS
 from burn_opencl.programs import text_of
 

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from burn.plugin_api import CheckedOps, DiskCache
+from burn.plugin_api import COMPLEX_TYPES, CheckedOps, DiskCache
 from burn_opencl.base import check_axis
 from burn_opencl.buffers import Buffer, Memory, Pool, row_major
 from burn_opencl.clblast import ClBlast
-from burn_opencl.dtypes import COMPLEX_TYPES
 from burn_opencl.elementwise_launcher import ElementwiseLauncher
 from burn_opencl.limits import GPU_GROUP_ITEMS, SMALL_GROUP_ITEMS
 from burn_opencl.programs import Programs

@@ -6,12 +6,17 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from burn.plugin_api import DType, check_bitcast
+from burn.plugin_api import (
+    DTYPE_CODES,
+    DType,
+    c_type_of,
+    check_bitcast,
+    signed_scalar_bits,
+    storage_bits,
+)
 from burn_opencl.base import OpenClOps, check_axis, inferred_shape
 from burn_opencl.buffers import Buffer, row_major
 from burn_opencl.complex_numbers import as_tensor
-from burn_opencl.dtypes import DTYPE_CODES, c_type_of
-from burn_opencl.scalars import signed_scalar_bits, storage_bits
 
 if TYPE_CHECKING:
     from burn.plugin_api import DeviceId, RealScalar, Scalar, Shape, Slices

@@ -6,9 +6,9 @@ import functools
 import math
 from typing import TYPE_CHECKING, Final
 
-from burn.plugin_api import float32
+from burn.plugin_api import DTYPE_CODES, accumulator_dtype, c_type_of, float32
 from burn_opencl.buffers import Buffer
-from burn_opencl.dtypes import DTYPE_CODES, accumulator_dtype, c_type_of, check_dtypes
+from burn_opencl.dtypes import check_dtypes
 from burn_opencl.elementwise import ElementwiseOps
 from burn_opencl.elementwise_variants import broadcast
 from burn_opencl.gemm import Gemm, multiply_panels, multiply_tiles, split_inner

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from burn.plugin_api import check_last_axis
+from burn.plugin_api import accumulator_dtype, check_last_axis, signed_scalar_bits
 from burn_opencl.buffers import Buffer
-from burn_opencl.dtypes import accumulator_dtype, check_dtypes
+from burn_opencl.dtypes import check_dtypes
 from burn_opencl.reduction import ReductionOps
-from burn_opencl.scalars import signed_scalar_bits
 from burn_opencl.softmax import launch_rows
 
 __all__ = ["NormalizationOps"]

@@ -7,14 +7,23 @@ import math
 import struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from burn.plugin_api import DType, Meta, float32, float64, int8, uint8
+from burn.plugin_api import (
+    DTYPE_CODES,
+    DType,
+    Meta,
+    accumulator_dtype,
+    c_type_of,
+    float32,
+    float64,
+    int8,
+    signed_scalar_bits,
+    uint8,
+)
 from burn_opencl.base import OpenClOps, inferred_shape
 from burn_opencl.codes import code_macros, scale_code
-from burn_opencl.dtypes import DTYPE_CODES, accumulator_dtype, c_type_of
 from burn_opencl.elementwise_variants import power_of_two
 from burn_opencl.limits import GPU_GROUP_ITEMS, SMALL_GROUP_ITEMS
 from burn_opencl.programs import text_of
-from burn_opencl.scalars import signed_scalar_bits
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

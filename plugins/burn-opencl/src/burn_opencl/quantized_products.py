@@ -7,11 +7,11 @@ import math
 import struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from burn.plugin_api import DType, float32, float64
+from burn.plugin_api import DTYPE_CODES, DType, float32, float64
 from burn_opencl.base import inferred_shape
 from burn_opencl.buffers import Buffer
 from burn_opencl.codes import code_macros, scale_code
-from burn_opencl.dtypes import DTYPE_CODES, check_dtypes
+from burn_opencl.dtypes import check_dtypes
 from burn_opencl.elementwise import ElementwiseOps
 from burn_opencl.elementwise_variants import power_of_two
 from burn_opencl.limits import INT32_LIMIT

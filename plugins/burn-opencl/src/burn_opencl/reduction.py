@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from burn.plugin_api import DType, bool_
+from burn.plugin_api import DTYPE_CODES, DType, accumulator_dtype, bool_, c_type_of
 from burn_opencl.base import check_axis
 from burn_opencl.buffers import Buffer
 from burn_opencl.complex_numbers import on_parts, slice_axis
-from burn_opencl.dtypes import DTYPE_CODES, accumulator_dtype, c_type_of
 from burn_opencl.elementwise import ElementwiseOps
 from burn_opencl.elementwise_variants import power_of_two
 from burn_opencl.launcher import Rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from burn_opencl.dtypes import DTYPE_CODES, c_type_of
+from burn.plugin_api import DTYPE_CODES, c_type_of
 from burn_opencl.limits import GPU_GROUP_ITEMS, INT32_LIMIT
 from burn_opencl.sorting import sort_by_digits
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from burn.plugin_api import DTYPE_CODES, c_type_of
 from burn_opencl.base import OpenClOps, check_axis
 from burn_opencl.buffers import Buffer
-from burn_opencl.dtypes import DTYPE_CODES, c_type_of, check_dtypes
+from burn_opencl.dtypes import check_dtypes
 from burn_opencl.elementwise_variants import power_of_two
 from burn_opencl.limits import GPU_GROUP_ITEMS
 from burn_opencl.programs import text_of

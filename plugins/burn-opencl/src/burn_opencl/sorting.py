@@ -5,12 +5,10 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from burn.plugin_api import DType, ExecutionError, Kind
+from burn.plugin_api import DTYPE_CODES, DType, ExecutionError, Kind, as_signed
 from burn_opencl.base import OpenClOps
 from burn_opencl.buffers import Buffer
-from burn_opencl.dtypes import DTYPE_CODES
 from burn_opencl.programs import text_of
-from burn_opencl.scalars import as_signed
 
 if TYPE_CHECKING:
     from burn_opencl.buffers import Memory
