@@ -64,12 +64,23 @@ def test_what_else_refers_to_a_parameter_keeps_its_value():
     np.testing.assert_array_equal(part.numpy(), kept[1:])
 
 
+def adam(lanes, *, is_cpu):
+    """The kernel of Adam for up to three parameters."""
+    numbers = {"step": 1, "learning_rate": 0.1, "weight_decay": 0.0, "epsilon": 1e-8}
+    numbers |= {"beta1": 0.9, "beta2": 0.99, "decoupled": False}
+    formula = step_formula("adam_step", [[0]] * 4 + [[]], numbers)
+    return OpenClDialect(lanes, has_fp64=True, is_cpu=is_cpu).step(formula, float32, 3)
+
+
 def test_a_loop_over_memory_that_is_overwritten_is_made_of_vectors():
     # Without a word the compiler of PoCL cannot know: Adam took four times as long.
-    numbers = {"step": 1, "learning_rate": 0.1, "weight_decay": 0.0, "epsilon": 1e-8}
-    numbers |= {"beta1": 0.9, "beta2": 0.99}
-    formula = step_formula("adam_step", [[0]] * 4 + [[]], numbers | {"decoupled": False})
-    text = OpenClDialect(1, has_fp64=True, is_cpu=True).step(formula, float32, 3).text
-    lines = [line.strip() for line in text.split("\n")]
+    lines = [line.strip() for line in adam(1, is_cpu=True).text.split("\n")]
     loop = next(index for index, line in enumerate(lines) if "= first;" in line)
     assert lines[loop - 1] == "#pragma clang loop vectorize(assume_safety)"
+
+
+def test_the_kernel_for_a_gpu_is_compiled_by_every_device():
+    device = burn.Device("opencl")
+    code = adam(64, is_cpu=False)
+    programs = device.backend.for_device(device.id).launcher.programs
+    assert programs.generated(code.text, code.entry).num_args == 1 + 7 * 3
