@@ -166,7 +166,8 @@ class Op:
     expression : str, dict of Kind to str, or None
         The text of the scalar formula in kernels (`burn.kernels.expressions`): one for all kinds of
         dtypes, or for each kind. None if it is the scalar function of its name, or follows from
-        the decomposition.
+        the decomposition. Of an op of lists it has several results, and the decomposition follows
+        from it (`burn.ops.optimizers.expressions`).
     fuses : str or None
         What the op is to fusion: a value of `burn.compiler.fusion_rules.Work`; ``"decomposition"``
         if what it is made of fuses well, though it is costly. None if that follows from the tags.
