@@ -2,10 +2,10 @@
 
 An item of a kernel without reductions is computed by one lane, or a few neighbours are, where they
 are neighbours in memory too. A row of a kernel with reductions is computed by a *team* of lanes of
-one group, of which each takes every n-th column and combines its own first. Neighbouring lanes are
-a team where columns are neighbours in memory, and neighbouring rows where rows are. What a later
-loop over the columns needs of an earlier one is kept in registers if there are few columns, and is
-computed again if there are many.
+one group, of which each takes every n-th column, or vector of columns, and combines its own first.
+Neighbouring lanes are a team where columns are neighbours in memory, and neighbouring rows where
+rows are. What a later loop over the columns needs of an earlier one is kept in registers if there
+are few columns, and is computed again if there are many.
 
 A group computes each row as a whole. So few rows with many columns leave most of a GPU idle:
 `burn.compiler` makes two kernels of such a reduction, or leaves it to the device's own op.
@@ -14,12 +14,12 @@ A group computes each row as a whole. So few rows with many columns leave most o
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from burn.dtype import DType
+from burn.kernels._group_items import Items, is_contiguous, vector_width
 from burn.kernels.indices import Arithmetic, Formula, quotient_up
 from burn.kernels.kernel import Extent, Kernel, Load, Reduce, Store, bounds
 from burn.kernels.schedule import (
@@ -27,16 +27,12 @@ from burn.kernels.schedule import (
     Schedule,
     columns_are_neighbours,
     kept_of,
-    line_and_part,
     loops_of,
     product,
 )
 from burn.kernels.writer import Value, Writer
 
 __all__ = ["Geometry", "GroupWriter", "write_groups"]
-
-_VECTOR_BYTES: Final = 16
-"""Bytes of one access to memory."""
 
 _KEPT_VALUES: Final = 32
 """Values that a lane keeps in registers from one loop over the columns to the next."""
@@ -110,132 +106,8 @@ def write_groups(writer: GroupWriter, kernel: Kernel, lanes: int) -> Geometry:
         The launch that computes the kernel.
     """
     has_reductions = any(isinstance(node, Reduce) for node in kernel.body)
-    schedule = _Rows if has_reductions else _Items
-    return schedule(writer, kernel, lanes).write()
-
-
-class _Items(Schedule[GroupWriter]):
-    """A kernel without reductions: a lane computes an item, or some neighbours."""
-
-    def __init__(self, writer: GroupWriter, kernel: Kernel, lanes: int) -> None:
-        super().__init__(writer, kernel)
-        self.lanes = lanes
-
-    def write(self) -> Geometry:
-        """Write the kernel."""
-        kernel, writer = self.kernel, self.writer
-        width = self.width()
-        item = writer.add(
-            writer.multiply(writer.group_index(), writer.integer(self.lanes)), writer.lane_index()
-        )
-        count = self.count(writer, width)
-        with writer.when(writer.less(item, count)):
-            if width == 1:
-                self.write_item(self.spread(item, range(len(kernel.space))))
-            else:
-                self.write_vectors(item, width)
-        numbers = Arithmetic()
-        groups = quotient_up(numbers, self.count(numbers, width), self.lanes)
-        return Geometry(Formula(groups), self.lanes)
-
-    def count(self, writer: Any, width: int) -> Value:
-        """The number of items."""
-        *others, last = self.kernel.space or (1,)
-        parts = quotient_up(writer, writer.integer(last), width)
-        return writer.multiply(product(writer, others), parts)
-
-    def write_item(self, indices: dict[int, Value]) -> None:
-        """Write the computation of one element of each output."""
-        self.compute([store.node for store in self.kernel.stores], indices)
-        for store in self.kernel.stores:
-            self.store(store, indices)
-
-    def write_vectors(self, item: Value, width: int) -> None:
-        """Write neighbours along the last axis: vectors are loaded, computed by parts, stored.
-
-        Those that are left at the end of an axis are computed one by one.
-        """
-        kernel, writer = self.kernel, self.writer
-        last = len(kernel.space) - 1
-        length = writer.integer(kernel.space[last])
-        parts = quotient_up(writer, length, width)
-        line, part = line_and_part(writer, item, parts, range(last))
-        indices = self.spread(line, range(last))
-        first = writer.multiply(part, writer.integer(width))
-        fixed = dataclasses.replace(kernel, rows=last).is_row_level
-        wanted = self.needed([store.node for store in kernel.stores])
-        self.compute([number for number in wanted if fixed[number]], indices)
-        if _is_multiple(kernel.space[last], width):
-            self.write_vector({**indices, last: first}, fixed, wanted, width)
-            return
-        is_whole = writer.less(first, writer.add(length, writer.integer(1 - width)))
-        with writer.when(is_whole), self.nested():
-            self.write_vector({**indices, last: first}, fixed, wanted, width)
-        is_part = writer.less(length, writer.add(first, writer.integer(width)))
-        with writer.when(is_part), writer.loop(first, length) as index, self.nested():
-            self.write_item({**indices, last: index})
-
-    def write_vector(
-        self, indices: dict[int, Value], fixed: Sequence[bool], wanted: Sequence[int], width: int
-    ) -> None:
-        """Write a whole vector."""
-        kernel, writer = self.kernel, self.writer
-        last, vectors = len(kernel.space) - 1, {}
-        first = indices[last]
-        for number in wanted:
-            node = kernel.body[number]
-            if isinstance(node, Load) and not fixed[number] and _is_contiguous(node):
-                index = self.position(node.offset, node.strides, indices)
-                vectors[number] = writer.load_vector(node.input, index, width, node.dtype)
-        results = [writer.vector(width, kernel.outputs[s.output][0]) for s in kernel.stores]
-        zero, end = writer.integer(0), writer.integer(width)
-        with writer.loop(zero, end, kind="unrolled") as part, self.nested():
-            for number, vector in vectors.items():
-                self.values[number] = writer.element(vector, part)
-            inner = {**indices, last: writer.add(first, part)}
-            self.compute([store.node for store in kernel.stores], inner)
-            for store, result in zip(kernel.stores, results, strict=True):
-                writer.set_element(result, part, self.values[store.node])
-        for store, result in zip(kernel.stores, results, strict=True):
-            index = self.position(store.offset, store.strides, indices)
-            writer.store_vector(store.output, index, result, width)
-
-    def width(self) -> int:
-        """Number of neighbours that a lane computes."""
-        kernel = self.kernel
-        loads = [node for node in kernel.body if isinstance(node, Load)]
-        accesses: list[Load | Store] = [*[n for n in loads if not n.gathers], *kernel.stores]
-        if not kernel.space or any(access.strides[-1] not in {0, 1} for access in accesses):
-            return 1
-        lengths = [] if len(kernel.space) == 1 else [kernel.space[-1]]
-        return _vector_width(kernel, [*loads, *kernel.stores], lengths)
-
-
-def _vector_width(
-    kernel: Kernel, accesses: Sequence[Load | Store], lengths: Sequence[Extent]
-) -> int:
-    """Elements of a vector that divides lengths, and all steps between neighbours in memory."""
-    steps, sizes = list(lengths), [1]
-    for access in accesses:
-        dtype = access.dtype if isinstance(access, Load) else kernel.outputs[access.output][0]
-        sizes.append(dtype.itemsize)
-        if _is_contiguous(access):
-            steps += [access.offset, *access.strides[:-1]]
-    width = min(_VECTOR_BYTES // max(sizes), 8)
-    while not all(_is_multiple(step, width) for step in steps):
-        width //= 2
-    return width
-
-
-def _is_multiple(extent: Extent, width: int) -> bool:
-    """Whether it is known that a width divides a length."""
-    return not (extent if isinstance(extent, int) else extent.multiple) % width
-
-
-def _is_contiguous(access: Load | Store) -> bool:
-    """Whether neighbours along the last axis are neighbours in memory, and all are accessed."""
-    plain = isinstance(access, Store) or (not access.gathers and access.guard is None)
-    return plain and access.strides[-1] == 1
+    schedule = _Rows if has_reductions else Items
+    return Geometry(*schedule(writer, kernel, lanes).write())
 
 
 class _Rows(Schedule[GroupWriter]):
@@ -248,7 +120,7 @@ class _Rows(Schedule[GroupWriter]):
         columns = bounds(kernel.space[kernel.rows :])[1]
         rows = bounds(kernel.space[: kernel.rows])[1]
         self.columns_are_neighbours = columns_are_neighbours(kernel)
-        self.width = self.vector_width() if self.columns_are_neighbours else 1
+        self.width = self.common_width() if self.columns_are_neighbours else 1
         if self.columns_are_neighbours:
             self.team = _power_of_two(columns / max(_COLUMNS_PER_LANE, self.width), lanes)
             together = min(lanes, _GROUP_LANES) // self.team
@@ -260,7 +132,7 @@ class _Rows(Schedule[GroupWriter]):
         self.steps = columns if math.isinf(columns) else -(-columns // together)
         self.shared: dict[tuple[DType, int], Any] = {}
 
-    def write(self) -> Geometry:
+    def write(self) -> tuple[Formula, int]:
         """Write the kernel."""
         kernel, writer = self.kernel, self.writer
         lanes = self.rows_together * self.team
@@ -291,7 +163,7 @@ class _Rows(Schedule[GroupWriter]):
         self.store_rows()
         numbers = Arithmetic()
         rows = product(numbers, kernel.space[: kernel.rows])
-        return Geometry(Formula(quotient_up(numbers, rows, self.rows_together)), lanes)
+        return Formula(quotient_up(numbers, rows, self.rows_together)), lanes
 
     def write_loop(self, loop: Loop, ready: dict[int, Any], made: dict[int, Any]) -> None:
         """Write a loop over the columns, and combine what the lanes of a team found."""
@@ -333,7 +205,7 @@ class _Rows(Schedule[GroupWriter]):
         totals = [writer.get(variable) for variable in variables]
         self.values.update(zip(loop.reductions, self.of_team(loop.reductions, totals), strict=True))
 
-    def vector_width(self) -> int:
+    def common_width(self) -> int:
         """Neighbours of a row that a lane loads and stores at a time."""
         kernel = self.kernel
         if len(kernel.space) != kernel.rows + 1:
@@ -344,7 +216,7 @@ class _Rows(Schedule[GroupWriter]):
             for node, is_row_level in zip(kernel.body, self.is_row_level, strict=True)
             if isinstance(node, Load) and not is_row_level
         ]
-        return _vector_width(kernel, [*loads, *self.column_stores], lengths)
+        return vector_width(kernel, [*loads, *self.column_stores], lengths)
 
     def at(self, column: Value) -> dict[int, Value]:
         """The indices of a column, where there is one axis of columns."""
@@ -355,7 +227,7 @@ class _Rows(Schedule[GroupWriter]):
         found = {}
         for number in numbers if self.width > 1 else ():
             node = self.kernel.body[number]
-            if isinstance(node, Load) and not self.is_row_level[number] and _is_contiguous(node):
+            if isinstance(node, Load) and not self.is_row_level[number] and is_contiguous(node):
                 index = self.position(node.offset, node.strides, self.at(first))
                 found[number] = self.writer.load_vector(node.input, index, self.width, node.dtype)
         return found
@@ -365,7 +237,7 @@ class _Rows(Schedule[GroupWriter]):
         return {
             store: self.writer.vector(self.width, self.kernel.outputs[store.output][0])
             for store in self.column_stores
-            if self.width > 1 and _is_contiguous(store)
+            if self.width > 1 and is_contiguous(store)
         }
 
     @contextlib.contextmanager
