@@ -22,7 +22,7 @@ from burn.functions.quantization import (
     quantize_dynamic,
 )
 from burn.functions.quantized_state import join_state, split_state
-from burn.public_calls import exports
+from burn.public_calls import exports as _exports
 from burn.quant_scheme import (
     Propagation,
     QDType,
@@ -63,4 +63,4 @@ __all__ = [
     "split_state",
 ]
 
-exports(globals())
+_exports(globals())
