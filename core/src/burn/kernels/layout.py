@@ -137,7 +137,7 @@ def generalized(kernel: Kernel) -> tuple[Kernel, tuple[int, ...]]:
     >>> kernel, lengths = generalized(total(4096, 900))
     >>> lengths
     (4096, 900, 900)
-    >>> generalized(total(50, 1000)) == (kernel, (50, 1000, 1000))
+    >>> generalized(total(50, 1004)) == (kernel, (50, 1004, 1004))
     True
     """
     kernel = collapsed(kernel)
