@@ -45,6 +45,7 @@ acts beside the trace."""
 CALLS = {
     **{name: [(FUNCTIONS[name], *call) for call in calls_of(name)] for name in TRIED},
     **{name: [(function, *arguments)] for name, (function, arguments) in OF_TENSORS.items()},
+    "from_dlpack": [(burn.from_dlpack, [np.ones(3, np.float32)], {"copy": True})],
 }
 
 

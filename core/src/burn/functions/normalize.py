@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 import numpy as np
 
 from burn.devices import Device
-from burn.dispatch import DispatchTensor, common_device, to_scalar
+from burn.dispatch import DispatchTensor, common_device, join_trace, to_scalar
 from burn.dtype import DType, Kind
 from burn.errors import (
     ArgumentError,
@@ -161,6 +161,7 @@ def device_of_numbers(device: DeviceLike | None, operation: str, *numbers: Any) 
     common: Device | None = None
     for number in numbers:
         if isinstance(number, DispatchTensor):
+            join_trace(number)
             try:
                 common = common_device(common, number.tensor_type.device)
             except BurnError as error:

@@ -14,7 +14,7 @@ and from Python:
 >>> from burn.testing import run
 >>> report = run("cpu", ops=["relu"], dtypes=["float32"], quick=True)
 >>> report.conforms, report.rows[0].origin
-(True, 'native')
+(True, 'generated')
 
 A check that fails says what was wrong, and prints a program of a few lines that shows it and needs
 nothing of the kit. What does not work yet, and is known not to, stands with its reason in the file

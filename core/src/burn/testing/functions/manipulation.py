@@ -29,7 +29,12 @@ function_calls("broadcast_shapes", call("two", (3, 1), (4,)))
 function_calls("flip", call("all", _M), call("an axis", _M, axis=1))
 function_calls("roll", call("all", _M, 2), call("axes", _M, (1, -1), axis=(0, 1)))
 function_calls("tile", call("rows", _M, (2, 1)), call("a number", floats(3), 2))
-function_calls("repeat", call("each", _M, 2, axis=0), call("of all", floats(3), 3))
+function_calls(
+    "repeat",
+    call("each", _M, 2, axis=0),
+    call("of all", floats(3), 3),
+    call("counted", _M, [1, 2, 0], axis=0),
+)
 function_calls("concat", call("rows", [_M, _M[:1]]), call("all", [_M, floats(2)], axis=None))
 function_calls("stack", call("two", [_M, _M]), call("the last", [_M, _M], axis=-1))
 function_calls("unstack", call("rows", _M), call("columns", _M, axis=1))
