@@ -35,7 +35,6 @@ REFUSED = {
     "unique": NO_SHAPE,
     **{f"unique_{name}": NO_SHAPE for name in UNIQUE},
     "a mask": NO_SHAPE,
-    "repeat": NO_SHAPE,
     "signal.istft": NO_VALUE,
     "random.seed": "cannot seed the generator",
 }
