@@ -31,9 +31,9 @@ if not TYPE_CHECKING:  # a type checker knows the names above, and is to report 
             if name == "__all__":
                 # What "from burn import *" gives: nothing that hides a builtin, unlike NumPy 2.
                 return [
-                    text
-                    for text in namespace.PUBLIC
-                    if not (text.startswith("_") or hasattr(builtins, text))
+                    public
+                    for public in namespace.PUBLIC
+                    if not (public.startswith("_") or hasattr(builtins, public))
                 ]
             if name in namespace.PUBLIC:
                 value = getattr(namespace, name)

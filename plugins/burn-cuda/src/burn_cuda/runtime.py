@@ -337,8 +337,8 @@ class Runtime(Blas):
         """Enable peer access of two GPUs, without which copies go through the host."""
         if other.index in self._peers:
             return
-        for tensor, peer in ((self, other), (other, self)):
-            with tensor.device, contextlib.suppress(runtime.CUDARuntimeError):
+        for own, peer in ((self, other), (other, self)):
+            with own.device, contextlib.suppress(runtime.CUDARuntimeError):
                 # An error says that there is none, or that it is enabled already.
                 runtime.deviceEnablePeerAccess(peer.index)
         self._peers.add(other.index)
