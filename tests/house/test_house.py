@@ -22,7 +22,7 @@ MAX_LINES = 400
 """Without docstrings."""
 
 LONGER = {
-    "burn.testing.samples.scatter": "one op family, and its cases share what they write with",
+    "burn.testing.samples.arrays.scatter": "one op family, whose cases share what they write with",
 }
 """Modules that are longer, and why."""
 

@@ -23,7 +23,7 @@ from burn.dtype import DType, Kind, bfloat16, bool_, float16, float32, int32, ui
 from burn.generator import get_state, set_state
 from burn.ops.arrays.random import integer_words, normal_words, uniform_words
 from burn.testing.op_samples import SAMPLES, Array
-from burn.testing.samples.random import KNOWN_ANSWERS, philox_words
+from burn.testing.samples.arrays.random import KNOWN_ANSWERS, philox_words
 from burn.testing.suites.expectations import expect, expect_values
 from burn.testing.suites.suite import DeviceSuite, for_each_dtype
 

@@ -1,0 +1,1 @@
+"""Samples of elementwise ops."""

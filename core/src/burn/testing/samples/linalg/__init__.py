@@ -1,0 +1,1 @@
+"""Samples of ops of matrices, and of signals."""

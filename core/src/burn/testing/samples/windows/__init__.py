@@ -1,0 +1,1 @@
+"""Samples of ops of windows over images and signals."""
