@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from burn.plugin_api import DeviceId, conv_geometry, registry, resolve
-from burn.testing.samples import _convolutions as samples
+from burn.testing.samples.windows import _convolutions as samples
 from burn_cpu import direct_convolution
 
 pytest.importorskip("numba")

@@ -8,7 +8,7 @@ import pytest
 from burn.plugin_api import REGISTRY, DeviceId, Kind, float32
 from burn.testing import SAMPLES, Sample, Selection, Subject, check_sample, checks_of, load_samples
 from burn.testing.checks import check_error_in_table
-from burn.testing.samples.optimizer import moments, states
+from burn.testing.samples.optimizers.optimizer import moments, states
 from burn.testing.special_cases import FUNCTIONS
 from burn_cuda.backend import CudaBackend
 
