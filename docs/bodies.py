@@ -137,8 +137,8 @@ def page() -> Iterable[str]:
         cells, bodies = [], set()
         for table in tables.values():
             counts = collections.Counter(who(table, op, used) for op in ops)
-            bodies |= {one for one in counts if one in OURS | {GENERATED, SHARED}}
-            cells.append(", ".join([f"{one} {count}" for one, count in counts.most_common()]))
+            bodies |= {body for body in counts if body in OURS | {GENERATED, SHARED}}
+            cells.append(", ".join([f"{body} {count}" for body, count in counts.most_common()]))
         if len(bodies) > 1:
             several.append(f"`{family}` ({len(bodies)})")
         yield f"| {family} | {' | '.join(cells)} | {len(bodies)} |"

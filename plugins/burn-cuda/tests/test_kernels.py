@@ -159,8 +159,8 @@ def step_formulas():
     """Each step with all states and options, and without."""
     for (name, op), is_full in itertools.product(STEPS.items(), (True, False)):
         attributes = {
-            key: is_full if one.role is Role.FLAG else 0.5 * is_full
-            for key, one in op.attributes.items()
+            key: is_full if attribute.role is Role.FLAG else 0.5 * is_full
+            for key, attribute in op.attributes.items()
         }
         attributes["step"] = 3
         optional = OPTIONAL_STATES | ({"first_moments"} if name == "rmsprop_step" else set())

@@ -102,7 +102,9 @@ def is_generated(definition: Op) -> bool:
     """Whether an op may be kernels: it computes with tensors, and the same each time."""
     if definition.tags & (Tag.VIEW | Tag.CREATION | Tag.RANDOM | Tag.DATA_DEPENDENT):
         return False
-    if any(one.role in {Role.GRAPH, Role.SCHEME} for one in definition.attributes.values()):
+    if any(
+        attribute.role in {Role.GRAPH, Role.SCHEME} for attribute in definition.attributes.values()
+    ):
         return False
     is_fused = Tag.ELEMENTWISE in definition.tags or definition.combines is not None
     return definition.default is not None or is_fused
@@ -220,7 +222,9 @@ class _EagerOp:
         self._fallback = fallback
         self._plans: dict[Any, Callable[..., Any]] = {}
         attributes = definition.attributes.values()
-        self._numbers = {one.name: one.role for one in attributes if one.role in _KINDS}
+        self._numbers = {
+            attribute.name: attribute.role for attribute in attributes if attribute.role in _KINDS
+        }
 
     def method(self) -> Callable[..., Any]:
         """A function with the signature of the op."""
@@ -282,7 +286,9 @@ def {definition.name}({", ".join(parameters)}):
     ) -> Callable[..., Any] | None:
         """Runs calls of a required op with tensors without elements, which no kernel has."""
         given = self._call(operands, attributes, frozenset()).operands
-        if not self._definition.is_required or not any(0 in one.shape for one in _named(given)):
+        if not self._definition.is_required or not any(
+            0 in tensor.shape for tensor in _named(given)
+        ):
             return None
         ((shape, dtype),) = infer(self._definition, given, attributes)
         number = dtype.numpy.type(self._definition.combines == "product").item()
@@ -296,8 +302,8 @@ def {definition.name}({", ".join(parameters)}):
 
         def run(*given: Any) -> Any:
             fixed = [
-                one
-                for (_, role), one in zip(roles, given[split:], strict=True)
+                number
+                for (_, role), number in zip(roles, given[split:], strict=True)
                 if role not in _GIVEN[1]
             ]
             key = repr([*filter(_is_number, given[:split]), *fixed])

@@ -235,7 +235,9 @@ class _Call:
         self.gamma, self.beta = dense("gamma"), dense("beta")
         self.mean, self.variance = dense("mean"), dense("variance")
         operands = (x, g, self.gamma, self.beta, self.mean, self.variance)
-        self.offsets = [0 if one is None else launcher.offset_of(one) for one in operands]
+        self.offsets = [
+            0 if operand is None else launcher.offset_of(operand) for operand in operands
+        ]
         dtype = launcher.dtype_of(x)
         self._code = self.statistic_code = DTYPE_CODES[dtype.name]
         self._c_type = c_type_of(dtype)

@@ -121,7 +121,9 @@ def _planned(formula: StepFormula) -> _Plan:
     """Calls that write to a result where nothing reads later what it replaces, else to a buffer."""
     first = len(formula.operands) + formula.number_count
     last = {
-        value: number for number, one in enumerate(formula.instructions) for value in one.operands
+        value: number
+        for number, instruction in enumerate(formula.instructions)
+        for value in instruction.operands
     }
     written: dict[int, int] = {}
     for result, (value, operand) in enumerate(zip(formula.results, formula.outputs, strict=True)):

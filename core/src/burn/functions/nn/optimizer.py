@@ -556,7 +556,7 @@ def _numbers_of(operation: str) -> frozenset[str]:
     """The attributes of an op that are floats."""
     roles = Role.NUMBER, Role.RUNTIME_NUMBER
     attributes = REGISTRY[operation].attributes
-    return frozenset([name for name, one in attributes.items() if one.role in roles])
+    return frozenset([name for name, attribute in attributes.items() if attribute.role in roles])
 
 
 _MAX_STEP = 2**63 - 1

@@ -62,7 +62,7 @@ class StepFormula:
         reader.read(op.expression)  # type: ignore[arg-type]  # a text
         self.name = op.name
         names = list(op.operands)
-        self.operands = tuple([names.index(one) for one in given])
+        self.operands = tuple([names.index(name) for name in given])
         self.number_count = len(reader.numbers)
         self._numbers = _compiled(op.attributes, reader.numbers)
         start = len(given)
@@ -103,8 +103,8 @@ class StepFormula:
         """
         values = [*operands, *numbers]
         for function, used in self.instructions:
-            values.append(apply(function, *[values[one] for one in used]))
-        return [values[one] for one in self.results]
+            values.append(apply(function, *[values[index] for index in used]))
+        return [values[index] for index in self.results]
 
 
 class _Value(NamedTuple):
@@ -164,11 +164,13 @@ class _Reader:
                     x, y = y, x
                 return self._applied(function, (x, y))
             case ast.Call(ast.Name(function), operands):
-                return self._applied(function, [self._read(one) for one in operands])
+                return self._applied(function, [self._read(operand) for operand in operands])
         raise SyntaxError(f"no part of a step: {ast.unparse(node)}")
 
     def _applied(self, function: str, operands: Sequence[_Value | str]) -> _Value:
-        self.instructions.append((function, tuple([self._element(one) for one in operands])))
+        self.instructions.append(
+            (function, tuple([self._element(operand) for operand in operands]))
+        )
         return _Value("result", len(self.instructions) - 1)
 
 
@@ -186,7 +188,7 @@ def _parsed(text: str) -> list[ast.stmt]:
 
 def _compiled(names: Sequence[str] | Mapping[str, Any], texts: Sequence[str]) -> Callable[..., Any]:
     """A function of keywords that gives the values of some texts."""
-    values = "".join([f"{one}, " for one in texts])
+    values = "".join([f"{text}, " for text in texts])
     return eval(f"lambda *, {', '.join(names)}: ({values})")  # type: ignore[no-any-return]  # noqa: S307 — of our own definitions
 
 
@@ -207,12 +209,14 @@ class _Choices:
 
     def formula(self, lists: Sequence[Sequence[Any]], attributes: Mapping[str, Any]) -> StepFormula:
         given = dict(zip(self._op.operands, lists, strict=True))
-        taken = [_holds(one) for one in self._conditions(**given, **attributes)]
+        taken = [_holds(condition) for condition in self._conditions(**given, **attributes)]
         key = (*taken, *map(bool, lists))
         found = self._formulas.get(key)
         if found is None:
             branches = dict(zip(self._tests, taken, strict=True))
-            found = StepFormula(self._op, branches, [name for name, one in given.items() if one])
+            found = StepFormula(
+                self._op, branches, [name for name, value in given.items() if value]
+            )
             self._formulas[key] = found
         return found
 

@@ -239,7 +239,7 @@ def _step(outputs: Sequence[str], expression: str) -> Callable[[Callable[..., An
                 _composed(ops, *operands, formula=formula, numbers=numbers)
                 for operands in zip(*columns, strict=True)
             ]
-            return tuple([one for output in zip(*found, strict=True) for one in output])
+            return tuple([tensor for output in zip(*found, strict=True) for tensor in output])
 
         made.batching(leading_axes)
         return made
