@@ -63,8 +63,8 @@ def _is_repeated(operation: OperationIr, later: Sequence[OperationIr]) -> bool:
     operands = {tensor.id for tensor in tensors_among(operation.inputs)}
     attributes = {(name, exact(value)) for name, value in operation.attributes.items()}
     return any(
-        Tag.CHECKS_INDICES in REGISTRY[operation.name].tags
-        and operands <= {tensor.id for tensor in tensors_among(operation.inputs)}
-        and attributes <= {(name, exact(value)) for name, value in operation.attributes.items()}
-        for operation in later
+        Tag.CHECKS_INDICES in REGISTRY[check.name].tags
+        and operands <= {tensor.id for tensor in tensors_among(check.inputs)}
+        and attributes <= {(name, exact(value)) for name, value in check.attributes.items()}
+        for check in later
     )
