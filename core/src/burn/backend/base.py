@@ -314,7 +314,8 @@ class Backend(
     """The language in which core writes kernels for the device; None, the default, for none.
 
     An object with ``dtypes``, a frozenset of those that kernels may have, and ``source(kernel)``,
-    which returns a `Code` for `load_kernel`.
+    which returns a `Code` for `load_kernel`. It may have ``rows``, ``strided_rows`` and
+    ``long_columns``, which say when reductions of single ops are divided: see `Target`.
     """
 
     def load_kernel(
